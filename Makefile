@@ -1,0 +1,54 @@
+# The commands of a checkout. `make help` lists them.
+#
+#   PYTHON=python3.12 make test     another interpreter than the first one that is new enough
+#   make test T=tests/parsers       only these tests
+#   make demo ARGS="--list"         arguments for the demo
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench fix wheelhouse
+
+VENV := .venv
+BIN := $(VENV)/bin
+# What the tests need beside Python packages. As root, `make test` installs what is missing.
+DEBIAN_PACKAGES := prometheus prometheus-alertmanager
+SAY := printf '\n== %s\n'
+T ?=
+ARGS ?=
+MACHINE ?= aarch64
+PYTHON_VERSION ?= 3.11
+
+help: ## this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+demo: $(VENV)/.runtime ## start the daemon on a simulated node and print its address (no hardware needed)
+	@exec $(BIN)/npu-watchd demo $(ARGS)
+
+test: $(VENV)/.dev ## everything that must hold: format, lint, types, generated docs, tests
+	@tools/debian_packages.sh $(DEBIAN_PACKAGES)
+	@$(MAKE) --no-print-directory check
+	@$(SAY) 'tests'
+	@$(BIN)/python -m pytest -n logical --dist loadgroup $(T)
+
+check: $(VENV)/.dev ## the part of `make test` that takes seconds
+	@$(SAY) 'format' && $(BIN)/ruff format --check .
+	@$(SAY) 'lint' && $(BIN)/ruff check .
+	@$(SAY) 'types' && $(BIN)/mypy
+	@$(SAY) 'generated docs' && $(BIN)/python -m npu_watchd.reference --check && echo 'as they would be made now'
+
+bench: $(VENV)/.dev ## speed and size, against the limits that we hold ourselves to
+	@$(BIN)/python -m tests.bench $(ARGS)
+
+fix: $(VENV)/.dev ## format, mend what lint can mend, make the generated docs anew
+	@$(BIN)/ruff check --fix . ; $(BIN)/ruff format . && $(BIN)/python -m npu_watchd.reference
+
+wheelhouse: $(VENV)/.runtime ## all wheels for a node without network, in dist/ (MACHINE=aarch64 PYTHON_VERSION=3.11)
+	@tools/wheelhouse.sh $(BIN)/python $(MACHINE) $(PYTHON_VERSION)
+
+$(VENV)/.runtime: requirements.txt requirements-build.txt pyproject.toml tools/environment.sh
+	@PYTHON='$(PYTHON)' tools/environment.sh $(VENV) requirements.txt requirements-build.txt
+	@touch $@
+
+$(VENV)/.dev: requirements-dev.txt pyproject.toml tools/environment.sh
+	@PYTHON='$(PYTHON)' tools/environment.sh $(VENV) requirements-dev.txt
+	@touch $@

@@ -1,0 +1,257 @@
+"""The commands of `npu-watchd`: options, exit codes, and where messages go; no logic of its own."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from npu_watchd import __version__
+
+if TYPE_CHECKING:
+    from npu_watchd import config as configs
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+OK, FAILED, BAD_CONFIG, NO_DAEMON = 0, 1, 2, 3
+
+
+def _config_option(command: F) -> F:
+    """`--config PATH`, before or after the command's name."""
+    option = click.option(
+        "--config", "config_file", type=click.Path(path_type=Path), help="Default: /etc/npu-watchd/config.toml."
+    )
+    return option(command)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="npu-watchd")
+@_config_option
+@click.pass_context
+def main(context: click.Context, config_file: Path | None) -> None:
+    """The health daemon of an Ascend NPU node: what each chip says, on /metrics, on a page, and without guessing."""
+    context.obj = config_file
+
+
+@main.command()
+@_config_option
+@click.pass_obj
+def run(group_file: Path | None, config_file: Path | None) -> None:
+    """The daemon, in the foreground, for systemd. Exit: 0 on SIGTERM, 2 bad config, 1 other."""
+    settings = _load(config_file or group_file)
+    sys.exit(_serve(settings, announce=False))
+
+
+@main.command()
+@click.option("--scenario", default="quiet", show_default=True, help="A name of --list, or a scenario's TOML file.")
+@click.option(
+    "--speed", type=click.FloatRange(min=0), default=1.0, show_default=True, help="Scenario seconds a second."
+)
+@click.option("--port", type=click.IntRange(0, 65535), default=18910, show_default=True, help="0: any that is free.")
+@click.option("--list", "list_them", is_flag=True, help="The scenarios, and what each shows.")
+def demo(scenario: str, speed: float, port: int, list_them: bool) -> None:
+    """The same daemon on a simulated node; prints the address. No hardware needed."""
+    from npu_watchd.simnode import node, scenario_file
+
+    if list_them:
+        for name in scenario_file.names():
+            click.echo(f"{name:24} {scenario_file.load(name).title}")
+        return
+    with tempfile.TemporaryDirectory(prefix="npu-watchd-demo-") as directory:
+        try:
+            file = node.install(scenario, Path(directory), speed=speed, listen=(f"127.0.0.1:{port}",))
+        except scenario_file.ScenarioError as error:
+            raise SystemExit(_complain(str(error), BAD_CONFIG)) from error
+        code = _serve(_load(file), announce=True)
+    sys.exit(code)
+
+
+def _serve(settings: configs.Config, *, announce: bool) -> int:
+    """Run the daemon until it is told to stop."""
+    from npu_watchd.daemon import Daemon
+    from npu_watchd.logbook import open_logbook
+    from npu_watchd.sinks.systemd import Notifier
+    from npu_watchd.sinks.web.listen import ListenError
+    from npu_watchd.sinks.web.webconfig import WebConfigError
+
+    try:
+        daemon = Daemon(settings, open_logbook(), Notifier(os.environ))
+        daemon.open()
+    except WebConfigError as error:
+        return _complain(str(error), BAD_CONFIG)
+    except ListenError as error:
+        return _complain(str(error), FAILED)
+
+    def say_where() -> None:
+        for url in daemon.urls if announce else ():
+            click.echo(f"npu-watchd serves a simulated node at {url}  (metrics: {url}metrics; stop with Ctrl-C)")
+        sys.stdout.flush()
+
+    daemon.run(say_where)
+    return OK
+
+
+@main.command()
+@click.option("--json", "as_json", is_flag=True, help="One JSON document: the snapshot of docs/api.md.")
+@_config_option
+@click.pass_obj
+def status(group_file: Path | None, as_json: bool, config_file: Path | None) -> None:
+    """Devices and what cannot be seen, from the running daemon. Exit: 0 healthy, 1 watch, 2 quarantine, 3 unknown."""
+    from rich.console import Console
+
+    from npu_watchd.daemon import clock
+    from npu_watchd.sinks import snapshot_file, terminal
+
+    settings = _load(config_file or group_file)
+    try:
+        raw, document = snapshot_file.read(settings.paths.runtime_dir)
+    except FileNotFoundError as error:
+        cure = "start it with `systemctl start npu-watchd`, or name its config with --config"
+        sys.exit(_complain(f"no daemon runs here: {error.filename} does not exist; {cure}", NO_DAEMON))
+    except (OSError, ValueError) as error:
+        sys.exit(_complain(str(error), NO_DAEMON))
+    age_s, stale_s = clock().wall_s - document["at"], terminal.stale_after_s(settings.engine.cycle_s)
+    if as_json:
+        click.echo(raw.decode())
+    else:
+        Console(highlight=False, markup=False).print(terminal.rendered(document, age_s, stale_s))
+    sys.exit(terminal.exit_code(document, age_s, stale_s))
+
+
+@main.command()
+@click.argument("kind", metavar="KIND")
+@click.argument("file", metavar="[FILE]", required=False, type=click.Path(path_type=Path, allow_dash=True))
+def parse(kind: str, file: Path | None) -> None:
+    r"""What we understand of a tool's text (FILE or stdin), as JSON. Exit: 0, or 1 with `line N: ...` on stderr.
+
+    \b
+    KIND is one of: npu-smi-info npu-smi-map npu-smi-list npu-smi-ecc npu-smi-health npu-smi-block npu-smi-proc-mem
+    """
+    import msgspec
+
+    from npu_watchd.parsers.lines import ParseError
+
+    kinds = _kinds()
+    if kind not in kinds:
+        raise click.UsageError(f"unknown KIND {kind!r}; one of: {' '.join(kinds)}")
+    try:
+        raw = sys.stdin.buffer.read() if file is None or str(file) == "-" else file.read_bytes()
+    except OSError as error:
+        sys.exit(_complain(f"{file}: {error.strerror}", FAILED))
+    try:
+        record = kinds[kind](raw.decode("utf-8", errors="replace"))
+    except ParseError as error:
+        sys.exit(_complain(str(error), FAILED, prefix=""))
+    click.echo(msgspec.json.format(msgspec.json.encode(record), indent=2).decode())
+
+
+def _kinds() -> Mapping[str, Callable[[str], object]]:
+    from npu_watchd.parsers import blocks, card_list, device_map, ecc, health, info_table, process_memory
+
+    return {
+        "npu-smi-info": info_table.parse,
+        "npu-smi-map": device_map.parse,
+        "npu-smi-list": card_list.parse,
+        "npu-smi-ecc": ecc.parse,
+        "npu-smi-health": health.parse,
+        "npu-smi-block": blocks.parse,
+        "npu-smi-proc-mem": process_memory.parse,
+    }
+
+
+@main.group("config")
+@_config_option
+@click.pass_context
+def config_group(context: click.Context, config_file: Path | None) -> None:
+    """Check, show or write the config."""
+    context.obj = config_file or context.obj
+
+
+@config_group.command("check")
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@_config_option
+@click.pass_obj
+def config_check(group_file: Path | None, file: Path | None, config_file: Path | None) -> None:
+    """Validate the config. Exit: 0; 2 naming file, key and cure."""
+    from npu_watchd import config as configs
+    from npu_watchd.sinks.web.settings import load_settings
+    from npu_watchd.sinks.web.webconfig import WebConfigError
+
+    settings = _load(file or config_file or group_file)
+    try:
+        if settings.web.config_file is not None:
+            load_settings(settings.web.config_file)
+    except WebConfigError as error:
+        sys.exit(_complain(str(error), BAD_CONFIG))
+    for key in configs.unused(settings):
+        click.echo(f"{key}: accepted, not used by this version", err=True)
+    click.echo(f"{settings.file or 'built-in config'}: good")
+
+
+@config_group.command("show")
+@_config_option
+@click.pass_obj
+def config_show(group_file: Path | None, config_file: Path | None) -> None:
+    """The effective config: every key, its value, and where that is from."""
+    from npu_watchd import config as configs
+
+    for key, value, source in configs.effective(_load(config_file or group_file), _probe_defaults()):
+        click.echo(f"{key} = {value}  # {source}")
+
+
+@config_group.command("init")
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@_config_option
+@click.pass_obj
+def config_init(group_file: Path | None, file: Path | None, config_file: Path | None) -> None:
+    """Write the commented default config to FILE, or to stdout where none is named. Exit: 0; 2 if FILE exists."""
+    from npu_watchd import config as configs
+
+    text = configs.template(_probe_defaults())
+    target = file or config_file or group_file
+    if target is None:
+        click.echo(text, nl=False)
+        return
+    try:
+        with target.open("x", encoding="utf-8") as opened:
+            opened.write(text)
+    except FileExistsError:
+        sys.exit(_complain(f"{target}: exists already; remove it first, or name another file", BAD_CONFIG))
+    except OSError as error:
+        sys.exit(_complain(f"{target}: {error.strerror}", BAD_CONFIG))
+    click.echo(f"{target}: written", err=True)
+
+
+def _load(file: Path | None) -> configs.Config:
+    """The checked config; a bad one ends the program here."""
+    from npu_watchd import config as configs
+
+    try:
+        return configs.load(file, defaults=_probe_defaults())
+    except configs.ConfigError as error:
+        sys.exit(_complain(str(error), BAD_CONFIG))
+
+
+def _probe_defaults() -> Mapping[str, Any]:
+    from npu_watchd.sources.probes import PROBES
+
+    return {probe.name: probe for probe in PROBES}
+
+
+def _complain(message: str, code: int, *, prefix: str = "npu-watchd: ") -> int:
+    click.echo(prefix + message, err=True)
+    return code
+
+
+@main.command()
+@click.option("--check", is_flag=True, help="Change nothing; exit 1 where a page is not as it would be made now.")
+def reference(check: bool) -> None:
+    """Make the generated pages of docs/ anew (in a checkout). Exit: 0; 1 they differ, with --check."""
+    from npu_watchd.reference import regenerate
+
+    sys.exit(regenerate(check=check))

@@ -1,0 +1,157 @@
+"""What no single value shows: keys that cannot both be meant, and files that the config names and nobody can read."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from npu_watchd.config.error import ConfigError
+from npu_watchd.config.sections import PROBE_NAMES, Config
+from npu_watchd.config.values import Address, BadValue, Seconds, Size, described
+
+STALE_PERIODS = 3
+"""A reading older than this many periods is stale (DESIGN.md, section 6)."""
+
+ALERT_LIFE_S = 240.0
+"""Alertmanager takes an alert for resolved this long after the last time it was sent (DESIGN.md, section 8)."""
+
+
+class ProbeDefault(Protocol):
+    """What a probe does when the file says nothing of it: sources' `Probe` is one."""
+
+    @property
+    def every_s(self) -> float | None:
+        """None: it has no period, it follows a stream."""
+
+    @property
+    def timeout_s(self) -> float | None:
+        """None: it runs no tool."""
+
+
+ProbeDefaults = Mapping[str, ProbeDefault]
+
+
+def refuse(config: Config, defaults: ProbeDefaults) -> None:
+    """Raise ConfigError for the first contradiction; probes without a default are judged by what the file says."""
+    for check in (_probes, _listen, _web_file, _paths, _alertmanager, _quarantine, _limits):
+        for key, problem, cure in check(config, defaults):
+            raise ConfigError(config.file, key, problem, cure)
+
+
+Contradiction = tuple[str, str, str]
+Check = Callable[[Config, ProbeDefaults], Iterator[Contradiction]]
+
+
+def probe_times(config: Config, defaults: ProbeDefaults, name: str) -> tuple[float | None, float | None]:
+    """Period and deadline of a probe as they hold, in seconds; None: it has none, or it is not known here.
+
+    A built-in deadline gives way to a shorter period that the file asks for.
+    """
+    settings, default = config.probe(name), defaults.get(name)
+    every_s = settings.every_s or (default.every_s if default else None)
+    timeout_s = settings.timeout_s or (default.timeout_s if default else None)
+    if settings.timeout_s is None and every_s is not None and timeout_s is not None:
+        timeout_s = min(timeout_s, every_s)
+    return every_s, timeout_s
+
+
+def _probes(config: Config, defaults: ProbeDefaults) -> Iterator[Contradiction]:
+    for name in PROBE_NAMES:
+        every_s, timeout_s = probe_times(config, defaults, name)
+        if every_s is not None and timeout_s is not None and timeout_s > STALE_PERIODS * every_s:
+            periods = f"{STALE_PERIODS} periods of {Seconds(every_s)}"
+            problem = f"a deadline of {Seconds(timeout_s)} is longer than {periods}, after which a reading is stale"
+            cure = "one slow call would blind us: shorten timeout or lengthen every"
+            yield f"probes.{name}.timeout", problem, cure
+
+
+def _listen(config: Config, _: ProbeDefaults) -> Iterator[Contradiction]:
+    addresses = config.web.listen
+    if not addresses:
+        yield "web.listen", "is empty", 'nobody could scrape: write ["0.0.0.0:18910"], or leave the key out'
+    for index, address in enumerate(addresses):
+        if any(_overlap(address, earlier) for earlier in addresses[:index]):
+            yield f"web.listen[{index}]", f'"{address}" is taken by another entry', "write each address once"
+
+
+def _overlap(one: Address, other: Address) -> bool:
+    if one.port != other.port or one.port == 0:
+        return False
+    hosts = {_plain_host(one), _plain_host(other)}
+    if len(hosts) == 1:
+        return True
+    return "0.0.0.0" in hosts and not any(":" in host for host in hosts)  # noqa: S104 - a comparison
+
+
+def _plain_host(address: Address) -> str:
+    try:
+        return str(ipaddress.ip_address(address.host))
+    except ValueError:
+        return address.host.lower()
+
+
+def _web_file(config: Config, _: ProbeDefaults) -> Iterator[Contradiction]:
+    file = config.web.config_file
+    if file is None:
+        return
+    try:
+        with file.open("rb"):
+            return
+    except FileNotFoundError:
+        yield "web.config_file", f"there is no file {file}", "write it, or leave the key out for plain HTTP"
+    except OSError as error:
+        yield "web.config_file", f"{file}: {error.strerror}", "let the user that runs npu-watchd read it"
+
+
+def _paths(config: Config, _: ProbeDefaults) -> Iterator[Contradiction]:
+    if config.paths.state_dir.is_relative_to(config.paths.runtime_dir):
+        problem = f"{config.paths.state_dir} is inside runtime_dir, which a reboot empties"
+        yield "paths.state_dir", problem, "name a folder on disk, such as /var/lib/npu-watchd"
+
+
+def _alertmanager(config: Config, _: ProbeDefaults) -> Iterator[Contradiction]:
+    if config.alertmanager.resend_s >= ALERT_LIFE_S:
+        problem = f"{config.alertmanager.resend_s} is not below the {Seconds(ALERT_LIFE_S)} that a sent alert lives"
+        yield "alertmanager.resend", problem, "alerts would resolve and fire in turn: write 1m"
+    yield from _repeated("alertmanager.urls", config.alertmanager.urls)
+
+
+def _quarantine(config: Config, _: ProbeDefaults) -> Iterator[Contradiction]:
+    yield from _repeated("quarantine.act", config.quarantine.act)
+
+
+def _repeated(key: str, values: Sequence[str]) -> Iterator[Contradiction]:
+    for index, value in enumerate(values):
+        if value in values[:index]:
+            yield f"{key}[{index}]", f'"{value}" is there twice', "write each once"
+
+
+def _limits(config: Config, _: ProbeDefaults) -> Iterator[Contradiction]:
+    for name, value in config.limits.items():
+        if name != "chip":
+            yield from _limit(f"limits.{name}", value)
+            continue
+        if not isinstance(value, dict) or not all(isinstance(limits, dict) for limits in value.values()):
+            yield "limits.chip", "is no table of tables", 'write [limits.chip."910B3"]'
+            continue
+        for chip, limits in value.items():
+            for limit, own in limits.items():
+                yield from _limit(f'limits.chip."{chip}".{limit}', own)
+
+
+def _limit(key: str, value: Any) -> Iterator[Contradiction]:
+    cure = 'write a number, a duration ("15s"), a size ("200MiB"), true or false'
+    if isinstance(value, bool | int | float):
+        if not isinstance(value, bool) and not 0 <= value < float("inf"):
+            yield key, f"is {described(value)}", "write a number, 0 or more"
+    elif not isinstance(value, str) or not (_is(Seconds, value) or _is(Size, value)):
+        yield key, f"is {described(value)}", cure
+
+
+def _is(kind: type[Seconds | Size], text: str) -> bool:
+    try:
+        kind.parse(text)
+    except BadValue:
+        return False
+    return True

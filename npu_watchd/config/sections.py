@@ -1,0 +1,227 @@
+"""The config file's sections and keys, each with what it does: the table that docs and template are made from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from npu_watchd.config.values import Address, Count, Glob, Name, Seconds, Share, Tool, Url
+
+DEFAULT_FILE = Path("/etc/npu-watchd/config.toml")
+
+
+def about(what: str, *, unset: str = "", example: object = None, used: bool = True) -> msgspec.Meta:
+    """Describe a key: what it does, what its absence means, what to show where there is no default.
+
+    `used=False`: read and checked, but no part of this version acts on it.
+    """
+    return msgspec.Meta(description=what, extra={"unset": unset, "example": example, "used": used})
+
+
+class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A table of the file."""
+
+
+class NodeSection(Section, frozen=True):
+    name: Annotated[
+        Name | None,
+        about(
+            "This node's name in `npu_node_info`, on the page and in alerts.", unset="the host name", example="node17"
+        ),
+    ] = None
+    expected_devices: Annotated[
+        Count | None,
+        about("How many chips this node should show.", unset="what the tools report", example=8),
+    ] = None
+    language: Annotated[Literal["en", "zh"], about("Language of alert texts: English or Chinese.", used=False)] = "en"
+
+
+class ToolsSection(Section, frozen=True):
+    npu_smi: Annotated[Tool, about("The vendor's device tool.")] = Tool("npu-smi")
+    hccn_tool: Annotated[Tool, about("The vendor's tool for the NPUs' own RoCE ports.", used=False)] = Tool("hccn_tool")
+    ibstat: Annotated[Tool, about("State of the host's RoCE and InfiniBand ports.", used=False)] = Tool("ibstat")
+    rdma: Annotated[Tool, about("The same facts from iproute2.", used=False)] = Tool("rdma")
+    perf: Annotated[Tool, about("PCIe load on Kunpeng.", used=False)] = Tool("perf")
+    pcm_pcie: Annotated[Tool, about("PCIe load on Intel.", used=False)] = Tool("pcm-pcie")
+    scontrol: Annotated[Tool, about("Slurm's control tool.", used=False)] = Tool("scontrol")
+
+
+class PathsSection(Section, frozen=True):
+    sysfs: Annotated[Path, about("Where /sys is.", used=False)] = Path("/sys")
+    procfs: Annotated[Path, about("Where /proc is.")] = Path("/proc")
+    dev: Annotated[Path, about("Where /dev is.", used=False)] = Path("/dev")
+    state_dir: Annotated[Path, about("What must survive a reboot.", used=False)] = Path("/var/lib/npu-watchd")
+    runtime_dir: Annotated[Path, about("What need not: the daemon's own files for other programs on the node.")] = Path(
+        "/run/npu-watchd"
+    )
+    npu_tool_log: Annotated[
+        Path, about("npu-smi's own error log: it names the sub-queries whose failure the table hides.")
+    ] = Path("/var/log/nputools_LOG_ERR.log")
+
+
+class EngineSection(Section, frozen=True):
+    cycle_s: Annotated[Seconds, about("How often the readings are put together and `/metrics` is rendered anew.")] = (
+        msgspec.field(default=Seconds(5), name="cycle")
+    )
+    tool_share: Annotated[
+        Share,
+        about(
+            "Most of the time that a vendor tool may be running; above it every period stretches, and metrics say so."
+        ),
+    ] = Share(0.20)
+
+
+class ProbeSettings(Section, frozen=True):
+    """What one probe may be told. `None`: the probe's own default."""
+
+    enabled: Annotated[
+        bool | None, about("Whether to ask at all.", unset="as the probe's own default", example=True)
+    ] = None
+    every_s: Annotated[
+        Seconds | None,
+        about(
+            "Period; it stretches while the tools exceed `engine.tool_share`.",
+            unset="the probe's own",
+            example=Seconds(60),
+        ),
+    ] = msgspec.field(default=None, name="every")
+    timeout_s: Annotated[
+        Seconds | None,
+        about("Deadline of one call; the tool is ended when it passes.", unset="the probe's own", example=Seconds(10)),
+    ] = msgspec.field(default=None, name="timeout")
+
+
+_OWN = ProbeSettings()
+
+
+class ProbesSection(Section, frozen=True):
+    npu_info: Annotated[ProbeSettings, about("`npu-smi info`: the table, and who uses which chip.")] = _OWN
+    npu_map: Annotated[ProbeSettings, about("`npu-smi info -m`: chip to logic id.")] = _OWN
+    npu_list: Annotated[ProbeSettings, about("`npu-smi info -l`: the cards, and those that are lost.")] = _OWN
+    npu_ecc: Annotated[ProbeSettings, about("`-t ecc`: memory errors and isolated pages.")] = _OWN
+    npu_health: Annotated[ProbeSettings, about("`-t health`: health a second time, and error codes.")] = _OWN
+    npu_usages: Annotated[ProbeSettings, about("`-t usages`: utilisation by unit.")] = _OWN
+    npu_common: Annotated[ProbeSettings, about("`-t common`: clocks.")] = _OWN
+    npu_temp: Annotated[ProbeSettings, about("`-t memory`: temperature of the HBM.")] = _OWN
+    npu_board: Annotated[ProbeSettings, about("`-t board`: firmware and serial number.")] = _OWN
+    npu_pcie_err: Annotated[ProbeSettings, about("`-t pcie-err`, where the chip has it.")] = _OWN
+    npu_hccs: Annotated[ProbeSettings, about("`-t hccs`: links between chips, where the chip has them.")] = _OWN
+    npu_tool_log: Annotated[ProbeSettings, about("The tail of `paths.npu_tool_log`.")] = _OWN
+    hccn_link: Annotated[ProbeSettings, about("`hccn_tool -link`.", used=False)] = _OWN
+    hccn_link_stat: Annotated[ProbeSettings, about("`hccn_tool -link_stat`.", used=False)] = _OWN
+    hccn_stat: Annotated[ProbeSettings, about("`hccn_tool -stat`.", used=False)] = _OWN
+    hccn_net_health: Annotated[ProbeSettings, about("`hccn_tool -net_health`.", used=False)] = _OWN
+    hccn_optical: Annotated[ProbeSettings, about("`hccn_tool -optical`.", used=False)] = _OWN
+    ibstat: Annotated[ProbeSettings, about("The host's RoCE and InfiniBand ports.", used=False)] = _OWN
+    rdma_counters: Annotated[ProbeSettings, about("Counters of those ports.", used=False)] = _OWN
+    pcie_link: Annotated[ProbeSettings, about("PCIe speed and width up to the root port.", used=False)] = _OWN
+    pcie_aer: Annotated[ProbeSettings, about("PCIe error counters.", used=False)] = _OWN
+    pcie_load: Annotated[ProbeSettings, about("PCIe throughput.", used=False)] = _OWN
+    processes: Annotated[ProbeSettings, about("From pid to job.", used=False)] = _OWN
+    host: Annotated[ProbeSettings, about("Pressure, memory and shared memory of the host.", used=False)] = _OWN
+    kernel_log: Annotated[ProbeSettings, about("/dev/kmsg.", used=False)] = _OWN
+    app_log: Annotated[ProbeSettings, about("The files of `[logs]`.", used=False)] = _OWN
+    versions: Annotated[ProbeSettings, about("Version files of driver, firmware, CANN.", used=False)] = _OWN
+
+
+PROBE_NAMES = ProbesSection.__struct_fields__
+
+
+class WebSection(Section, frozen=True):
+    listen: Annotated[tuple[Address, ...], about("Where `/metrics`, the page and the API are served.")] = (
+        Address("0.0.0.0:18910"),
+    )
+    config_file: Annotated[
+        Path | None,
+        about(
+            "TLS, client certificates, passwords and headers, in the format of Prometheus' `--web.config.file`.",
+            unset="plain HTTP, open to all",
+            example=Path("/etc/npu-watchd/web.yml"),
+        ),
+    ] = None
+
+
+class AlertmanagerSection(Section, frozen=True):
+    urls: Annotated[
+        tuple[Url, ...],
+        about("Every Alertmanager of the set.", unset="none", example=(Url("http://am1:9093"),), used=False),
+    ] = ()
+    resend_s: Annotated[Seconds, about("How often a firing alert is sent again.", used=False)] = msgspec.field(
+        default=Seconds(60), name="resend"
+    )
+
+
+class QuarantineSection(Section, frozen=True):
+    act: Annotated[
+        tuple[Literal["slurm", "kubernetes", "command"], ...],
+        about("On what to act. Nothing: recommend only.", unset="nothing", used=False),
+    ] = ()
+    node_when: Annotated[
+        Literal["any", "all"] | Annotated[int, msgspec.Meta(ge=1)],
+        about("How many quarantined devices quarantine the node.", used=False),
+    ] = "any"
+    prometheus: Annotated[
+        Url | None,
+        about(
+            "Whom to ask how much of the fleet is in quarantine.",
+            unset="nobody, hence no action",
+            example=Url("http://prom:9090"),
+            used=False,
+        ),
+    ] = None
+    max_share: Annotated[Share, about("Most of the fleet that may be in quarantine by our doing.", used=False)] = Share(
+        0.10
+    )
+
+
+class ContentionSection(Section, frozen=True):
+    share: Annotated[Literal["never", "same_user", "vnpu", "allowed"], about("Who may share a chip.", used=False)] = (
+        "never"
+    )
+
+
+class LogsSection(Section, frozen=True):
+    plog: Annotated[tuple[Glob, ...], about("The vendor's logs.", unset="none", used=False)] = ()
+    training: Annotated[tuple[Glob, ...], about("Logs of training jobs.", unset="none", used=False)] = ()
+
+
+class MetricsSection(Section, frozen=True):
+    npu_exporter_names: Annotated[bool, about("Also export the metric names of Huawei's npu-exporter.", used=False)] = (
+        False
+    )
+
+
+class Sections(Section, frozen=True):
+    """The whole file."""
+
+    node: Annotated[NodeSection, about("Who this node is.")] = NodeSection()
+    tools: Annotated[ToolsSection, about("The programs to run: a name on PATH, or an absolute path.")] = ToolsSection()
+    paths: Annotated[PathsSection, about("Files and folders, as absolute paths.")] = PathsSection()
+    engine: Annotated[EngineSection, about("The daemon's own beat, and how much it may cost.")] = EngineSection()
+    probes: Annotated[ProbesSection, about("What to ask, how often, and for how long to wait.")] = ProbesSection()
+    web: Annotated[WebSection, about("The HTTP server.")] = WebSection()
+    alertmanager: Annotated[AlertmanagerSection, about("Where alerts go.", used=False)] = AlertmanagerSection()
+    quarantine: Annotated[QuarantineSection, about("What a verdict may do.", used=False)] = QuarantineSection()
+    contention: Annotated[ContentionSection, about("What counts as contention.", used=False)] = ContentionSection()
+    limits: Annotated[
+        dict[str, Any],
+        about('Thresholds, each a number, a duration or a size; `[limits.chip."910B3"]` for one silicon.', used=False),
+    ] = {}
+    logs: Annotated[LogsSection, about("Log files to follow.", used=False)] = LogsSection()
+    metrics: Annotated[MetricsSection, about("What `/metrics` holds.", used=False)] = MetricsSection()
+
+
+class Config(Sections, frozen=True):
+    """A checked config, and where it came from. Made by `load`; never changed."""
+
+    file: Path | None = None
+    """None: there is no file, everything is built in."""
+    given: frozenset[str] = frozenset()
+    """Keys that the file sets, dotted: `probes.npu_info.every`."""
+
+    def probe(self, name: str) -> ProbeSettings:
+        """What the file says of one probe. Raises AttributeError for a name that is none of PROBE_NAMES."""
+        settings: ProbeSettings = getattr(self.probes, name)
+        return settings

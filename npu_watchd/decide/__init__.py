@@ -1,0 +1,1 @@
+"""What a cycle makes of the readings."""

@@ -1,0 +1,159 @@
+"""From the newest readings of one chip to what may be said of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from npu_watchd.model.ids import DeviceKey
+from npu_watchd.model.reading import Failure, FailureKind
+from npu_watchd.model.records import (
+    Clocks,
+    DeviceRow,
+    EccChip,
+    Hccs,
+    HealthChip,
+    InfoTable,
+    MemoryErrors,
+    MemoryTemperature,
+    PcieLinkErrors,
+    ProcessRow,
+    Usages,
+)
+from npu_watchd.model.snapshot import Device, Identity, Memory
+
+_WORDS = {"OK": "ok", "Warning": "warning", "Alarm": "alarm", "Critical": "critical", "UNKNOWN": "unknown"}
+_BAD = ("critical", "alarm", "warning")
+
+
+_ABSENT = {
+    "npu_info": Failure(
+        FailureKind.EXIT, "`npu-smi info` shows no such chip; compare `npu-smi info -l` and `lspci -d 19e5:`"
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is fresh about one chip."""
+
+    key: DeviceKey
+    device_id: str
+    device_id_source: str
+    identity: Identity
+    profile: str
+    table: InfoTable | None
+    """None: the table could not be read, or the newest good one is stale."""
+    row: DeviceRow | None
+    records: Mapping[str, object]
+    """Probe → its fresh record about this chip."""
+    blind: Mapping[str, Failure]
+    unsupported: Mapping[str, str]
+    vital: frozenset[str]
+
+
+def device_of(facts: Facts) -> Device:
+    """The chip as the snapshot shows it: what is not fresh or not trusted is left out, and `blind` says why."""
+    row = facts.row if facts.row is not None and facts.row.trusted else None
+    present = None if facts.table is None else facts.row is not None
+    # A chip that is not in the table cannot be asked anything else.
+    blind = dict(_ABSENT if present is False else facts.blind)
+    if facts.row is not None and row is None:
+        marks = ", ".join(facts.row.distrust)
+        blind["npu_info"] = Failure(FailureKind.UNPARSEABLE, f"the row bears the marks of a failed query: {marks}")
+    # What was read of a chip before it vanished says nothing of it now.
+    records = {} if present is False else facts.records
+    said = _of(HealthChip, records.get("npu_health"))
+    ecc = _of(EccChip, records.get("npu_ecc"))
+    usages = _of(Usages, records.get("npu_usages"))
+    clocks = _of(Clocks, records.get("npu_common"))
+    asked = "npu_health" not in facts.unsupported
+    return Device(
+        key=facts.key,
+        device_id=facts.device_id,
+        device_id_source=facts.device_id_source,
+        identity=facts.identity,
+        profile=facts.profile,
+        present=present,
+        health="unknown" if present is False else merged_health(row.health if row else None, said, asked=asked),
+        error_codes=said.error_codes if said else None,
+        power_watts=row.power_watts if row else None,
+        temperature_celsius=_temperatures(row, _of(MemoryTemperature, records.get("npu_temp"))),
+        utilization_ratio=_utilization(row, usages),
+        clock_hertz=clocks.clock_hertz if clocks else None,
+        clock_max_hertz=clocks.clock_max_hertz if clocks else None,
+        memory=_memory(row),
+        memory_bandwidth_utilization_ratio=usages.memory_bandwidth_utilization_ratio if usages else {},
+        memory_errors=_memory_errors(ecc) if ecc else {},
+        processes=processes_of(facts.key, facts.table) if facts.row is not None else None,
+        hccs=_of(Hccs, records.get("npu_hccs")),
+        pcie_link_errors=_of(PcieLinkErrors, records.get("npu_pcie_err")),
+        blind=blind,
+        unsupported=facts.unsupported,
+        vital_blind=present is not True or bool(facts.vital & blind.keys()),
+    )
+
+
+R = TypeVar("R")
+
+
+def _of(kind: type[R], record: object) -> R | None:
+    return record if isinstance(record, kind) else None
+
+
+def merged_health(table: str | None, said: HealthChip | None, *, asked: bool) -> str:
+    """The worse of the table's word and `-t health`'s; `ok` only when both say so.
+
+    table: None where the row is missing or untrusted. asked: False where the chip does not answer `-t health`, so that
+    the table's word is all there is. A bad word counts by itself, a good one does not: npu-smi prints OK for a health
+    query that failed.
+    """
+    words = [_WORDS[word] for word in (table, said.health if said else None) if word is not None]
+    for bad in _BAD:
+        if bad in words:
+            return bad
+    sure = words == ["ok", "ok"] if asked else words[:1] == ["ok"] and table is not None
+    return "ok" if sure else "unknown"
+
+
+def processes_of(key: DeviceKey, table: InfoTable | None) -> tuple[ProcessRow, ...] | None:
+    """The chip's processes; () where the tool says that its NPU has none, None where it says nothing of it."""
+    if table is None or table.processes is None:
+        return None
+    rows = tuple(row for row in table.processes if row.npu == key.npu and (row.chip or 0) == key.chip)
+    if rows:
+        return rows
+    spoken_of = key.npu in table.idle_npus or any(row.npu == key.npu for row in table.processes)
+    return () if spoken_of else None
+
+
+def _temperatures(row: DeviceRow | None, memory: MemoryTemperature | None) -> dict[str, float]:
+    found = {
+        "chip": row.temperature_celsius if row else None,
+        "hbm": memory.hbm_celsius if memory else None,
+    }
+    return {sensor: celsius for sensor, celsius in found.items() if celsius is not None}
+
+
+def _utilization(row: DeviceRow | None, usages: Usages | None) -> dict[str, float]:
+    """By unit. The table is read four times as often as `-t usages`, so its AICore value stands."""
+    found = dict(usages.unit_utilization_ratio) if usages else {}
+    if row is not None and row.aicore_utilization_ratio is not None:
+        found["aicore" if row.chip is not None else "npu"] = row.aicore_utilization_ratio
+    return found
+
+
+def _memory(row: DeviceRow | None) -> dict[str, Memory]:
+    if row is None:
+        return {}
+    found = {
+        "hbm": Memory(row.hbm_used_bytes, row.hbm_total_bytes),
+        "ddr": Memory(row.memory_used_bytes, row.memory_total_bytes),
+    }
+    return {name: memory for name, memory in found.items() if memory.total_bytes is not None}
+
+
+def _memory_errors(ecc: EccChip) -> dict[str, MemoryErrors]:
+    found = {"hbm": ecc.hbm, "ddr": ecc.ddr}
+    return {memory: counts for memory, counts in found.items() if counts is not None}

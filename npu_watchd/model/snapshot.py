@@ -1,0 +1,140 @@
+"""The node at one instant: every device ever expected, seen or not, and what could not be seen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from npu_watchd.model.ids import DeviceKey
+from npu_watchd.model.reading import Failure, Tick
+from npu_watchd.model.records import Hccs, MemoryErrors, PcieLinkErrors, ProcessRow
+
+HEALTH_STATES = ("ok", "warning", "alarm", "critical", "unknown")
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who a device is; kept when the device vanishes."""
+
+    name: str | None = None
+    phy_id: int | None = None
+    logic_id: int | None = None
+    pci_address: str | None = None
+    firmware: str | None = None
+    serial_number: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    used_bytes: int | None
+    total_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """One chip. `None` in a value: not seen; `blind` says why."""
+
+    key: DeviceKey
+    device_id: str
+    device_id_source: str
+    """logic_id, phy_id, position; or lost: the number now belongs to another chip."""
+    identity: Identity
+    profile: str
+    """The silicon's name in chips.py; GENERIC where unknown."""
+    present: bool | None
+    """None: no table could be read, so nobody knows."""
+    health: str
+    """One of HEALTH_STATES; `ok` only when table and `-t health` both say so, freshly."""
+    error_codes: tuple[str, ...] | None = None
+    power_watts: float | None = None
+    temperature_celsius: Mapping[str, float] = field(default_factory=dict)
+    """By sensor: chip, hbm."""
+    utilization_ratio: Mapping[str, float] = field(default_factory=dict)
+    clock_hertz: float | None = None
+    clock_max_hertz: float | None = None
+    memory: Mapping[str, Memory] = field(default_factory=dict)
+    """By memory: hbm, ddr."""
+    memory_bandwidth_utilization_ratio: Mapping[str, float] = field(default_factory=dict)
+    memory_errors: Mapping[str, MemoryErrors] = field(default_factory=dict)
+    processes: tuple[ProcessRow, ...] | None = None
+    """(): idle; None: the tool does not list processes here, or could not be asked."""
+    hccs: Hccs | None = None
+    pcie_link_errors: PcieLinkErrors | None = None
+    blind: Mapping[str, Failure] = field(default_factory=dict)
+    """Probe → why we do not see what it would tell."""
+    unsupported: Mapping[str, str] = field(default_factory=dict)
+    """Probe → the tool's words: this chip cannot say, so nobody asks again."""
+    vital_blind: bool = False
+    """True: a probe in `blind` is one without which nobody may call this device healthy."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeState:
+    """How one probe fares with one subject."""
+
+    probe: str
+    device_id: str | None
+    """None: the probe is the node's, not a device's."""
+    up: bool
+    failure: Failure | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeTally:
+    """What a probe has done since the daemon started."""
+
+    probe: str
+    duration_s: float | None
+    """Of the newest call."""
+    last_success_wall_s: float | None
+    failures: Mapping[str, int] = field(default_factory=dict)
+    """FailureKind value → times."""
+    unknown_keys: int = 0
+    """Keys met in the tool's text that no parser knows: the first sign of a new tool version."""
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """The daemon about itself."""
+
+    version: str
+    cycle_duration_s: float | None
+    """Of the cycle before; None in the first."""
+    config_reload_ok: bool
+    started_wall_s: float
+    tool_share_ratio: float | None
+    """Share of the last minutes in which a tool of ours ran; periods stretch above the cap."""
+    period_stretch_ratio: float = 1.0
+    """1: every probe keeps its period. 3: they come three times as rarely, to keep the cap."""
+    clock_jumps: int = 0
+    abandoned_processes: Mapping[str, int] = field(default_factory=dict)
+    """Tool → processes of it that nothing could end (D state); while there is one, no other is started."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    at: Tick
+    node: str
+    boot_id: str | None
+    devices: Mapping[DeviceKey, Device]
+    devices_expected: int | None
+    devices_present: int | None
+    tool_version: str | None
+    driver_version: str | None
+    firmware_version: str | None
+    warnings: tuple[str, ...] = ()
+    """Lines the tools added to a good answer, and what we make of it."""
+    blind: Mapping[str, Failure] = field(default_factory=dict)
+    """The node's own probes that failed."""
+    probes: tuple[ProbeState, ...] = ()
+    tallies: tuple[ProbeTally, ...] = ()
+    tool_log_events: Mapping[str, int] = field(default_factory=dict)
+    """Error code → lines that npu-smi wrote into its own error log since we started."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The only thing sinks see."""
+
+    snapshot: Snapshot
+    engine: Engine

@@ -1,0 +1,98 @@
+"""A scenario as the simulator runs it: what the node is, and what happens to it when. Plain data, JSON both ways.
+
+`scenario_file.py` reads it from TOML and checks it; the executables read it from JSON, because they must start fast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from npu_watchd.simnode.state import DriverMood, ToolMood
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A process that begins on each device of its event."""
+
+    pid: int
+    name: str | None
+    memory_mb: int
+    container_pid: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that happens. What it leaves out, it leaves as it was."""
+
+    t_s: float
+    lasts_s: float | None = None
+    """None: until something else changes it. Else it is taken back after this long, as if it had never been."""
+    devices: tuple[int, ...] = ()
+    """Logic ids; empty: the event is the node's."""
+    note: str = ""
+    levels: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of a chip by dotted name: `health`, `temperature`, `hbm.used`, `load.aicore`, `codes`, `fails`, …"""
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """Counters set to a value: `hbm.single_bit`, `pcie.rx`, `hccs.2.errors`."""
+    climbs: Mapping[str, float] = field(default_factory=dict)
+    """Counters that grow from now on, per second; 0 stops one."""
+    start: tuple[Started, ...] = ()
+    stop: tuple[int, ...] | None = None
+    """Pids that end; (): all of the device's."""
+    reset: bool = False
+    """The device is reset: counts since reset go to zero, lifetime counts stay, waiting pages are isolated, processes
+    are gone, and every level, failure and climb of before is forgotten."""
+    tool: ToolMood | None = None
+    tool_delay_s: float = 0.0
+    ignores_sigterm: bool = False
+    driver: DriverMood | None = None
+
+    def in_force(self, t_s: float) -> bool:
+        """Whether its levels stand at `t_s`."""
+        return self.t_s <= t_s and (self.lasts_s is None or t_s < self.t_s + self.lasts_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    name: str
+    title: str
+    description: str
+    generation: str
+    """A key of SILICON."""
+    tool_version: str
+    driver_version: str
+    cards: int
+    chip_name: str | None
+    """Overrules the silicon's name, for a chip that nobody knows."""
+    install_incomplete: bool
+    events: tuple[Event, ...]
+    """By time."""
+
+    def instants(self) -> tuple[float, ...]:
+        """The seconds at which anything changes of itself: each event, and the end of each that ends."""
+        ends = [event.t_s + event.lasts_s for event in self.events if event.lasts_s is not None]
+        return tuple(sorted({0.0, *(event.t_s for event in self.events), *ends}))
+
+
+def to_json(scenario: Scenario) -> dict[str, Any]:
+    """Lists, dicts, strings and numbers only."""
+    return asdict(scenario)
+
+
+def from_json(data: Mapping[str, Any]) -> Scenario:
+    """The inverse of `to_json`: what it wrote is trusted."""
+    return Scenario(**{**data, "events": tuple(_event(event) for event in data["events"])})
+
+
+def _event(data: Mapping[str, Any]) -> Event:
+    stop = data["stop"]
+    return Event(
+        **{
+            **data,
+            "devices": tuple(data["devices"]),
+            "start": tuple(Started(**one) for one in data["start"]),
+            "stop": None if stop is None else tuple(stop),
+        }
+    )

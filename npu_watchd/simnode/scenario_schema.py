@@ -1,0 +1,166 @@
+"""The keys of a scenario file, strictly typed. What a key does is said beside it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from npu_watchd.simnode.state import DriverMood, ToolMood
+
+Duration = str | float | int
+"""Seconds, or `"90s"`, `"15m"`, `"2h"`, `"1d"`."""
+Rate = str
+"""`"40/h"`: so many an hour; also /s, /m, /d. `"0/h"` stops a climb."""
+
+
+class Strict(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """A key that is not named here is an error."""
+
+
+class MemoryLevels(Strict):
+    """`hbm.…` and `ddr.…` of an event: the use in MB, and ECC counts."""
+
+    used: int | None = None
+    total: int | None = None
+    single_bit: int | None = None
+    double_bit: int | None = None
+    single_bit_lifetime: int | None = None
+    double_bit_lifetime: int | None = None
+    single_bit_isolated_pages: int | None = None
+    double_bit_isolated_pages: int | None = None
+    double_bit_next_isolated_pages: int | None = None
+
+
+class MemoryClimb(Strict):
+    """`climb.hbm.…`: which counts grow, and how fast."""
+
+    single_bit: Rate | None = None
+    double_bit: Rate | None = None
+    single_bit_isolated_pages: Rate | None = None
+    double_bit_isolated_pages: Rate | None = None
+
+
+class PcieCounts(Strict):
+    """`pcie.…`: the counts of `-t pcie-err`."""
+
+    tx: int | None = None
+    rx: int | None = None
+    lcrc: int | None = None
+    ecrc: int | None = None
+    retry: int | None = None
+
+
+class PcieClimb(Strict):
+    """`climb.pcie.…`."""
+
+    tx: Rate | None = None
+    rx: Rate | None = None
+    lcrc: Rate | None = None
+    ecrc: Rate | None = None
+    retry: Rate | None = None
+
+
+class HccsLevels(Strict):
+    """One link of the device, counted from 0, and the port's own word."""
+
+    link: int = 0
+    errors: int | None = None
+    retries: int | None = None
+    healthy: bool | None = None
+    first_error_lane: int | None = None
+
+
+class HccsClimb(Strict):
+    """`climb.hccs.…`, of one link."""
+
+    link: int = 0
+    errors: Rate | None = None
+    retries: Rate | None = None
+
+
+class Climbs(Strict):
+    """`climb.…`: counts that grow from this event on."""
+
+    hbm: MemoryClimb | None = None
+    ddr: MemoryClimb | None = None
+    pcie: PcieClimb | None = None
+    hccs: HccsClimb | None = None
+
+
+class Code(Strict):
+    """An error code that is active."""
+
+    code: str
+    text: str | None = None
+    """Left out: the tool cannot get the text."""
+
+
+class NewProcess(Strict):
+    """A process; memory in MB."""
+
+    pid: int
+    memory: int
+    name: str | None = None
+    """Left out: the pid is not visible to the tool."""
+    container_pid: int | None = None
+
+
+class LoadLevels(Strict):
+    """Utilisation in percent."""
+
+    aicore: int | None = None
+    aivector: int | None = None
+    aicube: int | None = None
+    aicpu: int | None = None
+    ctrlcpu: int | None = None
+    npu: int | None = None
+    hbm_bandwidth: int | None = None
+    ddr_bandwidth: int | None = None
+
+
+class FileEvent(Strict):
+    """One `[[at]]`."""
+
+    t: Duration
+    lasts: Duration | None = None
+    note: str = ""
+    device: int | None = None
+    devices: tuple[int, ...] | Literal["all"] | None = None
+    health: Literal["OK", "Warning", "Alarm", "Critical", "UNKNOWN", "out of range"] | None = None
+    codes: tuple[Code, ...] | None = None
+    temperature: int | None = None
+    hbm_temperature: int | None = None
+    power: float | None = None
+    clock: int | None = None
+    load: LoadLevels | None = None
+    hbm: MemoryLevels | None = None
+    ddr: MemoryLevels | None = None
+    pcie: PcieCounts | None = None
+    hccs: HccsLevels | None = None
+    climb: Climbs | None = None
+    start: tuple[NewProcess, ...] = ()
+    stop: tuple[int, ...] | Literal["all"] | None = None
+    fails: tuple[str, ...] | None = None
+    lost: bool | None = None
+    reset: bool = False
+    mcu_dead: bool | None = None
+    tool: ToolMood | None = None
+    tool_delay: Duration = 0
+    ignores_sigterm: bool = False
+    driver: DriverMood | None = None
+
+
+class File(Strict):
+    """A whole scenario file."""
+
+    title: str
+    description: str
+    generation: str
+    tool_version: str
+    driver_version: str = ""
+    cards: int = 0
+    """0: as many as such a node usually has."""
+    chip_name: str | None = None
+    install_incomplete: bool = False
+    at: tuple[FileEvent, ...] = ()

@@ -1,0 +1,16 @@
+"""Text from tools and processes made fit to be shown: nothing in it can break a format or a terminal."""
+
+from __future__ import annotations
+
+import unicodedata
+
+_UNSAFE = frozenset({"Cc", "Cs", "Zl", "Zp"})
+"""Control characters, lone surrogates, and the line and paragraph separators."""
+
+
+def clean(text: str, limit: int) -> str:
+    """The text with unsafe characters replaced by U+FFFD, cut to `limit` characters (the last an ellipsis)."""
+    cut = text if len(text) <= limit else text[: limit - 1] + "…"
+    if cut.isascii() and cut.isprintable():
+        return cut
+    return "".join("\ufffd" if unicodedata.category(character) in _UNSAFE else character for character in cut)

@@ -1,0 +1,141 @@
+"""`npu-watchd status`: the newest snapshot as a table for people, and as an exit code for scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from npu_watchd.model.reading import NOT_READ_YET
+from npu_watchd.sinks.plaintext import clean
+
+Document = Mapping[str, Any]
+"""The JSON of `/api/v1/snapshot` (docs/api.md)."""
+
+HEALTHY, WATCH, QUARANTINE, UNKNOWN = 0, 1, 2, 3
+
+_STYLES = {"ok": "green", "warning": "yellow", "alarm": "red", "critical": "bold red", "unknown": "magenta"}
+_GIB = 1024**3
+NOTHING = "–"
+_LINE_MAX = 500
+"""Characters of a tool's words that are shown: all of a failure's detail, but not a page."""
+
+
+STALE_AFTER_S = 60.0
+"""A dozen cycles at the default of 5 s; assumption."""
+
+
+def exit_code(document: Document, age_s: float, stale_s: float = STALE_AFTER_S) -> int:
+    """0 healthy, 1 watch, 2 quarantine, 3 unknown: stale, blind, or a device short; the worst of all devices.
+
+    As `npu-watchd check` counts (DESIGN section 5); until verdicts are judged, Critical alone is a quarantine.
+    """
+    devices = document["devices"]
+    states = {device["health"] for device in devices}
+    if "critical" in states:
+        return QUARANTINE
+    short = document["devices_present"] is None or document["devices_present"] < (document["devices_expected"] or 1)
+    if age_s > stale_s or short or any(device["vital_blind"] for device in devices):
+        return UNKNOWN
+    if "unknown" in states:
+        return UNKNOWN
+    return WATCH if states & {"warning", "alarm"} else HEALTHY
+
+
+def stale_after_s(cycle_s: float) -> float:
+    """Age from which a snapshot says nothing of the present: a daemon with long cycles writes as rarely."""
+    return max(STALE_AFTER_S, 3 * cycle_s)
+
+
+def rendered(document: Document, age_s: float, stale_s: float = STALE_AFTER_S) -> RenderableType:
+    """All that a person needs to see at once, in the width there is."""
+    parts: list[RenderableType] = [_headline(document, age_s, stale_s), _devices(document)]
+    codes = list(_error_codes(document))
+    if codes:
+        parts.append(Text("\nActive error codes", style="bold"))
+        parts.extend(codes)
+    blind = list(_blindness(document))
+    if blind:
+        parts.append(Text("\nWhat we cannot see", style="bold"))
+        parts.extend(blind)
+    parts.extend(Text(f"! {_safe(warning)}", style="yellow") for warning in document["warnings"])
+    return Group(*parts)
+
+
+def _headline(document: Document, age_s: float, stale_s: float) -> Text:
+    present, expected = document["devices_present"], document["devices_expected"]
+    text = Text()
+    text.append(_safe(document["node"]), style="bold")
+    text.append(f"  {_shown(present)} of {_shown(expected)} devices present")
+    text.append(f"  npu-smi {_safe(document['tool_version'])}  driver {_safe(document['driver_version'])}")
+    if age_s > stale_s:
+        text.append(f"  STALE: the daemon last wrote this {age_s:.0f} s ago", style="bold red")
+    return text
+
+
+def _devices(document: Document) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold", collapse_padding=True)
+    for name in ("device_id", "NPU", "name", "health"):
+        table.add_column(name, no_wrap=True)
+    for name in ("°C", "W", "AICore", "mem GiB", "ECC 1/2b", "procs"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for device in document["devices"]:
+        table.add_row(*_row(device))
+    return table
+
+
+def _row(device: Document) -> Iterator[RenderableType]:
+    health = device["health"] if device["present"] is not False else "unknown"
+    gone = device["present"] is False
+    yield device["device_id"]
+    yield f"{device['npu']}.{device['chip']}"
+    yield Text(_safe(device["name"]))
+    yield Text("not present" if gone else health, style=_STYLES["unknown" if gone else health])
+    yield _shown(device["temperature_celsius"].get("chip"), "{:.0f}")
+    yield _shown(device["power_watts"], "{:.0f}")
+    busy = device["utilization_ratio"]
+    yield _shown(busy.get("aicore", busy.get("npu")), "{:.0%}")
+    memory = device["memory"].get("hbm") or device["memory"].get("ddr")
+    yield f"{_gib(memory['used_bytes'])}/{_gib(memory['total_bytes'])}" if memory else NOTHING
+    errors = device["memory_errors"].get("hbm") or device["memory_errors"].get("ddr")
+    yield f"{_shown(errors['single_bit'])}/{_shown(errors['double_bit'])}" if errors else NOTHING
+    yield _shown(None if device["processes"] is None else len(device["processes"]))
+
+
+def _error_codes(document: Document) -> Iterator[Text]:
+    for device in document["devices"]:
+        if device["error_codes"]:
+            yield Text(f"  device {device['device_id']}: {' '.join(device['error_codes'])}")
+
+
+def _blindness(document: Document) -> Iterator[Text]:
+    """Each cause once, with the devices that it concerns."""
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for probe, failure in document["blind"].items():
+        found.setdefault((probe, failure["kind"], failure["detail"]), [])
+    for device in document["devices"]:
+        for probe, failure in device["blind"].items():
+            found.setdefault((probe, failure["kind"], failure["detail"]), []).append(device["device_id"])
+    waiting = sorted({probe for probe, _, detail in found if detail == NOT_READ_YET.detail})
+    for (probe, kind, detail), ids in sorted(found.items()):
+        if detail != NOT_READ_YET.detail:
+            whose = f" of device {', '.join(ids)}" if ids else ""
+            yield Text(f"  {probe}{whose}: {kind}: {_safe(detail)}")
+    if waiting:
+        yield Text(f"  not read yet, for some devices: {', '.join(waiting)}", style="dim")
+
+
+def _shown(value: float | str | None, form: str = "{}") -> str:
+    return NOTHING if value is None else form.format(value)
+
+
+def _safe(text: str | None) -> str:
+    """The tools' words without what could steer the terminal."""
+    return clean(text, _LINE_MAX) if text else NOTHING
+
+
+def _gib(size: int | None) -> str:
+    return NOTHING if size is None else f"{size / _GIB:.1f}"

@@ -1,0 +1,171 @@
+"""The paths, who may have them, and the headers of every answer: a WSGI application that never shows a traceback."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
+from werkzeug.http import HTTP_STATUS_CODES
+from werkzeug.routing import Map, Rule
+
+from npu_watchd.sinks.web.access import Admission, BasicAuth, RateLimit
+from npu_watchd.sinks.web.events import Log
+from npu_watchd.sinks.web.negotiation import gzip_accepted, metrics_format
+from npu_watchd.sinks.web.page import CONTENT_SECURITY_POLICY
+from npu_watchd.sinks.web.publication import Documents, Published
+from npu_watchd.sinks.web.settings import LiveSettings
+
+PATHS = ("/", "/metrics", "/api/v1/snapshot", "/-/healthy", "/-/ready")
+
+TEXT = "text/plain; charset=utf-8"
+HTML = "text/html; charset=utf-8"
+JSON = "application/json; charset=utf-8"
+
+NOT_YET = "nothing was seen yet: the first cycle is still under way"
+_REPORTED_MAX = 100
+
+Environ = dict[str, Any]
+StartResponse = Callable[[str, list[tuple[str, str]]], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A whole answer in memory."""
+
+    status: int
+    body: bytes
+    content_type: str = TEXT
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+class Application:
+    """Serves the newest publication; asks for it at each request and keeps nothing else."""
+
+    def __init__(
+        self,
+        publication: Callable[[], Published | None],
+        settings: LiveSettings,
+        monotonic: Callable[[], float],
+        log: Log,
+    ) -> None:
+        self._publication = publication
+        self._settings = settings
+        self._monotonic = monotonic
+        self._log = log
+        self._auth = BasicAuth()
+        limit = settings.now().config.rate_limit
+        self._rate_limit = RateLimit(limit.interval_s, limit.burst, monotonic) if limit else None
+        self._lock = threading.Lock()
+        self._documents: Documents | None = None
+        self._reported: set[str] = set()
+        self._handlers: dict[str, Callable[[Environ], Reply]] = {
+            "/": lambda _: self._page(),
+            "/metrics": self._metrics,
+            "/api/v1/snapshot": lambda _: self._snapshot(),
+            "/-/healthy": lambda _: text(200, "healthy: the process answers"),
+            "/-/ready": lambda _: self._ready(),
+        }
+        rules = [Rule(path, endpoint=path, methods=["GET"]) for path in PATHS]
+        self._routes = Map(rules, strict_slashes=False, merge_slashes=False).bind("npu-watchd")
+
+    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        reply = self._answer(environ)
+        headers = {
+            "Content-Type": reply.content_type,
+            "Content-Length": str(len(reply.body)),
+            "X-Content-Type-Options": "nosniff",
+            "Cache-Control": "no-store",
+            **dict(reply.headers),
+            **self._settings.now().config.headers,
+        }
+        start_response(f"{reply.status} {HTTP_STATUS_CODES[reply.status]}", list(headers.items()))
+        return [] if environ["REQUEST_METHOD"] == "HEAD" else [reply.body]
+
+    def _answer(self, environ: Environ) -> Reply:
+        try:
+            return self._refusal(environ) or self._routed(environ)
+        except Exception as error:  # noqa: BLE001  # whatever it is, the client sees none of it
+            self._report(environ, error)
+            return text(500, "internal error: the daemon's log has the details")
+
+    def _report(self, environ: Environ, error: Exception) -> None:
+        """Logs a fault once, however often it is scraped."""
+        trace = error.__traceback__
+        while trace is not None and trace.tb_next is not None:
+            trace = trace.tb_next
+        place = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace else ""
+        with self._lock:
+            fault = f"{type(error).__name__} {place}"
+            if fault in self._reported or len(self._reported) >= _REPORTED_MAX:
+                return
+            self._reported.add(fault)
+        self._log("web_request_failed", path=environ.get("PATH_INFO"), error=repr(error), exc_info=error)
+
+    def _refusal(self, environ: Environ) -> Reply | None:
+        if self._rate_limit is not None and not self._rate_limit.allow():
+            return text(429, "too many requests: see rate_limit in the web configuration file")
+        users = self._settings.now().config.users
+        admission = self._auth.admit(users, environ.get("HTTP_AUTHORIZATION"), environ.get("REMOTE_ADDR", ""))
+        if admission is Admission.REFUSED:
+            return text(401, "user and password needed", ("WWW-Authenticate", 'Basic realm="npu-watchd"'))
+        if admission is Admission.LATER:
+            return text(503, "too many passwords are being checked; try again", ("Retry-After", "1"))
+        return None
+
+    def _routed(self, environ: Environ) -> Reply:
+        path = environ["PATH_INFO"].encode("latin-1").decode(errors="replace")
+        try:
+            endpoint, _ = self._routes.match(path, environ["REQUEST_METHOD"])
+        except NotFound:
+            return text(404, "no such path; there are:\n" + "\n".join(PATHS))
+        except MethodNotAllowed:
+            return text(405, "read-only: GET and HEAD", ("Allow", "GET, HEAD"))
+        except HTTPException:
+            return text(400, "this path cannot be read")
+        return self._handlers[endpoint](environ)
+
+    def _newest(self) -> Documents | None:
+        published = self._publication()
+        with self._lock:
+            if published is None:
+                return None
+            if self._documents is None or self._documents.published is not published:
+                self._documents = Documents(published)
+            return self._documents
+
+    def _page(self) -> Reply:
+        documents = self._newest()
+        if documents is None:
+            return text(503, NOT_YET, ("Retry-After", "5"), ("Refresh", "5"))
+        age_s = self._monotonic() - documents.published.outcome.snapshot.at.mono_s
+        return Reply(200, documents.page(age_s), HTML, (("Content-Security-Policy", CONTENT_SECURITY_POLICY),))
+
+    def _metrics(self, environ: Environ) -> Reply:
+        published = self._publication()
+        if published is None:
+            # Not an empty 200: Prometheus would take it for a node without devices.
+            return text(503, NOT_YET, ("Retry-After", "5"))
+        form = metrics_format(environ.get("HTTP_ACCEPT"))
+        gzipped = gzip_accepted(environ.get("HTTP_ACCEPT_ENCODING"))
+        encoding = (("Content-Encoding", "gzip"),) if gzipped else ()
+        body = published.exposition.body(form, gzipped=gzipped)
+        return Reply(200, body, form.value, (*encoding, ("Vary", "Accept, Accept-Encoding")))
+
+    def _snapshot(self) -> Reply:
+        documents = self._newest()
+        if documents is None:
+            return Reply(503, b'{"error":"%s"}' % NOT_YET.encode(), JSON, (("Retry-After", "5"),))
+        return Reply(200, documents.snapshot(), JSON)
+
+    def _ready(self) -> Reply:
+        if self._publication() is None:
+            return text(503, f"not ready: {NOT_YET}", ("Retry-After", "5"))
+        return text(200, "ready: at least one cycle was published")
+
+
+def text(status: int, message: str, *headers: tuple[str, str]) -> Reply:
+    """A plain text answer."""
+    return Reply(status, f"{message}\n".encode(), TEXT, headers)

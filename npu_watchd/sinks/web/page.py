@@ -1,0 +1,150 @@
+"""The node's page: one HTML document that needs no script and no other host."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from importlib.resources import files
+
+from markupsafe import Markup
+
+from npu_watchd.model.snapshot import HEALTH_STATES, Outcome, Snapshot
+from npu_watchd.sinks.plaintext import clean
+from npu_watchd.sinks.web.blindspots import blind_section
+from npu_watchd.sinks.web.devices import devices_section
+from npu_watchd.sinks.web.probes import probes_section
+
+REFRESH_S = 15
+
+_STYLE = Markup(files("npu_watchd.sinks.web").joinpath("static/page.css").read_text(encoding="utf-8"))  # noqa: S704  # our own file
+_STYLE_HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+
+CONTENT_SECURITY_POLICY = (
+    f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; img-src data:; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
+)
+"""Nothing but this one style sheet: no script, no other host."""
+
+_WORST_FIRST = ("critical", "alarm", "unknown", "warning", "ok")
+"""What cannot be seen may be worse than a warning."""
+
+_PAGE = Markup("""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta http-equiv="refresh" content="{refresh}">
+<title>{summary} · {node} · npu-watchd</title>
+<link rel="icon" href="data:,">
+<style>{style}</style>
+</head>
+<body>
+<header>
+<h1>{node}</h1>
+<p class="summary state-{worst}">{summary}</p>
+<p class="counts">{counts}</p>
+</header>
+{stale}
+<main>
+{sections}
+</main>
+<footer>
+<p>As of <time datetime="{iso}">{at}</time>; this page loads itself anew every {refresh} s.</p>
+<p>{versions}</p>
+<p><a href="/metrics">Metrics</a> · <a href="/api/v1/snapshot">Snapshot as JSON</a> ·
+<a href="/-/ready">Ready</a> · <a href="/-/healthy">Healthy</a></p>
+</footer>
+</body>
+</html>
+""")
+
+
+def render_page(outcome: Outcome, *, stale_s: float | None = None) -> bytes:
+    """The document as UTF-8.
+
+    `stale_s`: the cycle is that old although the server still answers, so the page says that it shows the past.
+    """
+    snapshot = outcome.snapshot
+    at = datetime.fromtimestamp(snapshot.at.wall_s, UTC)
+    page = _PAGE.format(
+        node=clean(snapshot.node, 256),
+        summary=summary(snapshot),
+        worst=_worst(snapshot),
+        counts=_counts(snapshot),
+        stale=_stale(stale_s),
+        sections=Markup("\n").join(_sections(snapshot)),
+        versions=_versions(outcome),
+        iso=at.isoformat(timespec="seconds"),
+        at=at.strftime("%Y-%m-%d %H:%M:%S UTC"),
+        refresh=REFRESH_S,
+        style=_STYLE,
+    )
+    return page.encode(errors="replace")
+
+
+def summary(snapshot: Snapshot) -> str:
+    """One line: how many devices are here, how many cannot be seen well, and the worst health."""
+    if not snapshot.devices:
+        return "No devices seen"
+    expected = len(snapshot.devices) if snapshot.devices_expected is None else snapshot.devices_expected
+    if snapshot.devices_present is None:
+        present = f"Nobody knows how many of {expected} devices are present"
+    else:
+        present = f"{snapshot.devices_present} of {expected} devices present"
+    blind = sum(1 for device in snapshot.devices.values() if device.blind)
+    return f"{present}, {blind} blind, worst health: {_worst(snapshot)}"
+
+
+def _worst(snapshot: Snapshot) -> str:
+    states = {device.health for device in snapshot.devices.values()}
+    return next((state for state in _WORST_FIRST if state in states), "unknown")
+
+
+def _counts(snapshot: Snapshot) -> Markup:
+    healths = [device.health for device in snapshot.devices.values()]
+    chips = [
+        Markup('<span class="state state-{state}">{count} {state}</span>').format(state=state, count=count)
+        for state in HEALTH_STATES
+        if (count := healths.count(state))
+    ]
+    return Markup(" ").join(chips)
+
+
+def _stale(stale_s: float | None) -> Markup:
+    if stale_s is None:
+        return Markup()
+    return Markup(
+        '<p class="stale" role="alert">This is the past: the last cycle ended {minutes:.0f} min ago and no newer one '
+        "came. Look at the daemon: systemctl status npu-watchd, journalctl -u npu-watchd.</p>"
+    ).format(minutes=max(1.0, stale_s / 60))
+
+
+def _sections(snapshot: Snapshot) -> Iterable[Markup]:
+    if snapshot.devices:
+        yield devices_section(snapshot)
+    yield blind_section(snapshot)
+    yield _warnings(snapshot)
+    yield probes_section(snapshot)
+
+
+def _warnings(snapshot: Snapshot) -> Markup:
+    if not snapshot.warnings:
+        return Markup()
+    lines = Markup("").join(
+        Markup("<li><code>{}</code></li>\n").format(clean(line, 1000)) for line in snapshot.warnings
+    )
+    return Markup('<section id="warnings">\n<h2>What the tools add</h2>\n<ul>\n{}</ul>\n</section>').format(lines)
+
+
+def _versions(outcome: Outcome) -> str:
+    snapshot = outcome.snapshot
+    named = (
+        ("npu-watchd", outcome.engine.version),
+        ("npu-smi", snapshot.tool_version),
+        ("driver", snapshot.driver_version),
+        ("firmware", snapshot.firmware_version),
+    )
+    return " · ".join(f"{name} {clean(version, 100) if version else '–'}" for name, version in named)

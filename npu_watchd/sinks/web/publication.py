@@ -1,0 +1,48 @@
+"""What one cycle published, and the documents made from it: each once, when first asked for."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+
+from npu_watchd.model.snapshot import Outcome
+from npu_watchd.sinks.metrics import Exposition
+from npu_watchd.sinks.web.api import snapshot_json
+from npu_watchd.sinks.web.page import render_page
+
+STALE_AFTER_S = 60.0
+"""Age from which the page says that the daemon's cycles have stopped; a dozen cycles at the default of 5 s."""
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """One cycle's outcome and its metrics; the daemon replaces the whole."""
+
+    outcome: Outcome
+    exposition: Exposition
+
+
+class Documents:
+    """The page and the API's answer for one publication."""
+
+    def __init__(self, published: Published) -> None:
+        self.published = published
+        self._lock = threading.Lock()
+        self._snapshot: bytes | None = None
+        self._page: bytes | None = None
+
+    def snapshot(self) -> bytes:
+        """The JSON of `/api/v1/snapshot`."""
+        with self._lock:
+            if self._snapshot is None:
+                self._snapshot = snapshot_json(self.published.outcome)
+            return self._snapshot
+
+    def page(self, age_s: float) -> bytes:
+        """The page; one that is shown long after its cycle says so."""
+        if age_s > STALE_AFTER_S:
+            return render_page(self.published.outcome, stale_s=age_s)
+        with self._lock:
+            if self._page is None:
+                self._page = render_page(self.published.outcome)
+            return self._page

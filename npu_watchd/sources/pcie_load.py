@@ -1,0 +1,250 @@
+"""How much goes over the NPUs' PCIe links: three ways to ask, one of them for each kind of node. Opt-in, as each costs.
+
+| way | who has it | one reading costs | and sees |
+|---|---|---|---|
+| dcmi | 910B with its driver | 40 ms of CPU; 100 ms of waiting a device, in turn | each NPU, grain 1 GB/s |
+| perf | Kunpeng, hisi_pcie_pmu | 10 ms of CPU; 500 ms of waiting; 2 of a unit's 8 counters | each NPU's requests |
+| pcm | Intel, MSRs | 1 s of waiting and its start, in which it sets up the uncore counters | a socket, no split |
+
+Two of the same kind on one node get in each other's way: a unit's counters are shared out (perf), or taken over (PCM).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from npu_watchd.model.ids import DeviceKey
+from npu_watchd.model.pcie import PcieLoad
+from npu_watchd.model.pcie_tools import DcmiBandwidth, PcieSocketLoad, PerfCounter
+from npu_watchd.model.reading import Failure, FailureKind, Output
+from npu_watchd.parsers import dcmi, pcm, perf_stat
+from npu_watchd.parsers.lines import ParseError, lines_of
+from npu_watchd.sources.attributes import Attributes
+
+PERF_WINDOW_S = 0.5
+PCM_WINDOW_S = 1.0
+"""At one second `PCIe Rd (B)` is the same as bytes and as bytes per second, which PCM's own text mixes up."""
+
+_UNITS = "bus/event_source/devices"
+_UNIT = re.compile(r"hisi_pcie\d+_core\d+")
+# Event codes rather than names: 0x1005 has one since Linux 6.9 only, and was called rx_mrd_flux before 6.2, by mistake.
+_FROM_DEVICE = "0x0104"  # rx_mwr_flux: memory writes that the root port receives
+_TO_DEVICE = "0x1005"  # tx_cpl_flux: what it sends in answer to the device's reads
+# A count of *_flux is a double word: libkperf of openEuler multiplies by 4, the kernel's documentation gives no unit.
+_BYTES_PER_COUNT = 4
+
+
+class Backend(Enum):
+    """Which way a node has."""
+
+    DCMI = "dcmi"
+    PERF = "perf"
+    PCM = "pcm"
+
+
+@dataclass(frozen=True, slots=True)
+class PcieUnit:
+    """One `hisi_pcie<sicl>_core<core>`: counts for the root ports on its bus."""
+
+    name: str
+    bus: int
+
+
+@dataclass(frozen=True, slots=True)
+class Available:
+    """What a node has to measure with."""
+
+    dcmi_chips: bool
+    """At least one NPU whose driver measures its own bandwidth (910B)."""
+    units: tuple[PcieUnit, ...]
+    perf: bool
+    """The command is there."""
+    intel: bool
+    pcm: bool
+    """The command is there."""
+
+
+def choose(has: Available) -> Backend | Failure:
+    """The best way that this node has: by device rather than by socket. UNSUPPORTED, saying what is missing."""
+    if has.dcmi_chips:
+        return Backend.DCMI
+    if has.units and has.perf:
+        return Backend.PERF
+    if has.intel and has.pcm:
+        return Backend.PCM
+    if has.units:
+        return Failure(FailureKind.UNSUPPORTED, "PCIe load: this Kunpeng has the counters, but no perf; install it")
+    if has.intel:
+        return Failure(FailureKind.UNSUPPORTED, "PCIe load: these NPUs do not measure it; on Intel, install pcm-pcie")
+    words = (
+        "PCIe load: no 910B with DCMI, no hisi_pcie unit (Kunpeng: load hisi_pcie_pmu) and no Intel CPU on this node"
+    )
+    return Failure(FailureKind.UNSUPPORTED, words)
+
+
+def units(sysfs: Path) -> tuple[PcieUnit, ...]:
+    """The PCIe units that the kernel has registered; () where there are none. Call it through a Sweep."""
+    folder = sysfs / _UNITS
+    try:
+        names = sorted(entry.name for entry in folder.iterdir() if _UNIT.fullmatch(entry.name))
+    except OSError:
+        return ()
+    found = (_unit(folder / name) for name in names)
+    return tuple(unit for unit in found if unit is not None)
+
+
+def _unit(folder: Path) -> PcieUnit | None:
+    try:
+        with Attributes(str(folder.resolve())) as attributes:
+            text = attributes.read("bus")
+    except OSError:
+        return None
+    if isinstance(text, Failure) or re.fullmatch(r"0x[0-9a-f]{1,2}", text.strip()) is None:
+        return None
+    return PcieUnit(folder.name, int(text, 16))
+
+
+def is_intel(cpuinfo: str) -> bool:
+    """From /proc/cpuinfo."""
+    return re.search(r"^vendor_id\s*:\s*GenuineIntel$", cpuinfo, re.MULTILINE) is not None
+
+
+def dcmi_argv(python: str, window_ms: int = 100) -> tuple[str, ...]:
+    """`python` is sys.executable. Isolated, so that nothing in the environment decides what the helper imports."""
+    return (python, "-I", "-m", "npu_watchd.sources.dcmi_helper", "--window-ms", str(window_ms))
+
+
+def perf_argv(
+    perf: str, paths: Mapping[DeviceKey, tuple[str, ...]], has: Iterable[PcieUnit], window_s: float = PERF_WINDOW_S
+) -> tuple[str, ...] | Failure:
+    """`perf stat` for all devices at once; `paths` from the root port down, as PcieLink.path.
+
+    Several units may share a bus: each device is asked of all of them, and those that do not own its port answer
+    `<not supported>`. UNSUPPORTED where no unit watches any of the devices.
+    """
+    known = tuple(has)
+    events = [
+        f"{unit.name}/event={code},bdf={bdf}/"
+        for path in paths.values()
+        if (bdf := _bdf(path[-1])) is not None
+        for unit in known
+        if unit.bus == _bus(path[0])
+        for code in (_FROM_DEVICE, _TO_DEVICE)
+    ]
+    if not events:
+        return Failure(FailureKind.UNSUPPORTED, "PCIe load: no hisi_pcie unit watches the root ports of the NPUs")
+    # -x with a character that no event holds; --log-fd 1, since perf prints counters to stderr.
+    return (perf, "stat", "-a", "-x", ";", "--log-fd", "1", "-e", ",".join(events), "--", "sleep", f"{window_s:g}")
+
+
+def pcm_argv(pcm_pcie: str) -> tuple[str, ...]:
+    """One interval of one second, with bytes."""
+    return (pcm_pcie, f"{PCM_WINDOW_S:g}", "-csv", "-B", "-i=1")
+
+
+def _bus(address: str) -> int:
+    return int(address.split(":")[1], 16)
+
+
+def _bdf(address: str) -> str | None:
+    """`bdf=` of the unit's driver, which has no place for a domain; None outside of domain 0."""
+    domain, bus, rest = address.split(":")
+    device, function = rest.split(".")
+    return None if int(domain, 16) else f"{int(bus, 16) << 8 | int(device, 16) << 3 | int(function):#06x}"
+
+
+Loads = Mapping[DeviceKey, PcieLoad | Failure]
+
+
+def dcmi_loads(answer: Output, devices: Iterable[DeviceKey]) -> Loads | Failure:
+    """What the helper said of each device. A device sends writes and answers; read requests carry no data.
+
+    A Failure where it said nothing as a whole: library missing, driver refusing, helper ended by a signal.
+    """
+    if answer.exit_code < 0:
+        asked = answer.stderr.split()
+        where = f" while it asked card/chip {asked[-1][:20]}" if asked else ""
+        words = f"the driver's library ended the DCMI helper by signal {-answer.exit_code}{where}"
+        return Failure(FailureKind.EXIT, f"{words}; check `dmesg` and the driver's version")
+    try:
+        report = dcmi.parse(answer.text)
+    except ParseError as error:
+        return _failed(error, answer, "the DCMI helper")
+    silent = Failure(FailureKind.EXIT, "the driver does not list this device")
+    return {key: _dcmi_load(report.devices.get(key) or report.cards.get(key.npu, silent)) for key in devices}
+
+
+def _dcmi_load(said: DcmiBandwidth | Failure) -> PcieLoad | Failure:
+    if isinstance(said, Failure):
+        return said
+    return PcieLoad(
+        receive_bytes_per_second=said.rx_posted_bytes_per_second + said.rx_completion_bytes_per_second,
+        transmit_bytes_per_second=said.tx_posted_bytes_per_second + said.tx_completion_bytes_per_second,
+        window_s=said.window_s,
+        source="dcmi",
+    )
+
+
+def perf_loads(answer: Output, paths: Mapping[DeviceKey, tuple[str, ...]]) -> Loads | Failure:
+    """What perf counted of each device's own requests. Stores of the CPU into the device are not among them."""
+    for line in lines_of(answer.stderr):
+        refused = perf_stat.refusal(line)
+        if refused is not None:
+            return refused.failure()
+    try:
+        counters = perf_stat.parse(answer.text).counters
+    except ParseError as error:
+        return _failed(error, answer, "perf")
+    return {key: _perf_load(counters, path[-1]) for key, path in paths.items()}
+
+
+def _perf_load(counters: Iterable[PerfCounter], address: str) -> PcieLoad | Failure:
+    bdf = _bdf(address)
+    if bdf is None:
+        return Failure(FailureKind.UNSUPPORTED, f"{address}: hisi_pcie units count in PCI domain 0 only")
+    ours = [counter for counter in counters if counter.terms.get("bdf") == bdf]
+    sent, received = (
+        [counter for counter in ours if counter.terms.get("event") == code and counter.value is not None]
+        for code in (_FROM_DEVICE, _TO_DEVICE)
+    )
+    if len(sent) > 1 or len(received) > 1:
+        return Failure(FailureKind.UNPARSEABLE, f"two hisi_pcie units count {address}: neither can be trusted")
+    if not sent and not received:
+        words = ours[0].absence if ours else "not counted"
+        return Failure(FailureKind.UNSUPPORTED, f"perf: {words}: no hisi_pcie unit counts {address}")
+    windows = [counter.enabled_s for counter in (*sent, *received) if counter.enabled_s is not None]
+    return PcieLoad(
+        receive_bytes_per_second=_rate(received),
+        transmit_bytes_per_second=_rate(sent),
+        window_s=max(windows),
+        source="perf",
+    )
+
+
+def _rate(counters: list[PerfCounter]) -> float | None:
+    for counter in counters:
+        if counter.value is not None and counter.enabled_s is not None:
+            return counter.value * _BYTES_PER_COUNT / counter.enabled_s
+    return None
+
+
+def pcm_loads(answer: Output) -> tuple[PcieSocketLoad, ...] | Failure:
+    """Bytes of one second by socket: of all its PCIe devices, so of no NPU in particular."""
+    try:
+        return pcm.parse(answer.text).sockets
+    except ParseError as error:
+        refused = pcm.refusal(answer.stderr)
+        return refused.failure() if refused is not None else _failed(error, answer, "pcm-pcie")
+
+
+def _failed(error: ParseError, answer: Output, tool: str) -> Failure:
+    """The tool's exit code explains more than that we could not read the little that it printed."""
+    if error.kind is not FailureKind.UNPARSEABLE or answer.exit_code == 0:
+        return error.failure()
+    words = (answer.stderr.strip() or answer.text.strip()).splitlines()
+    said = f": {words[0][:200]}" if words else ", saying nothing"
+    return Failure(FailureKind.EXIT, f"{tool}: exit code {answer.exit_code}{said}")

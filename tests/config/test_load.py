@@ -1,0 +1,340 @@
+"""Loading: what a good file gives, and that every bad one is refused with file, key, problem and cure."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from npu_watchd.config import Config, ConfigError, load, probe_times, unused
+from npu_watchd.config import file as file_of_config
+from npu_watchd.config.keys import BY_NAME, KEYS
+from npu_watchd.config.sections import Sections
+
+
+@dataclass(frozen=True)
+class Times:
+    every_s: float | None
+    timeout_s: float | None
+
+
+DEFAULTS = {"npu_info": Times(15.0, 10.0), "npu_tool_log": Times(None, None)}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "config.toml"
+
+
+def refusal(file: Path, text: str | bytes) -> str:
+    file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(ConfigError) as refused:
+        load(file, defaults=DEFAULTS)
+    return str(refused.value).removeprefix(f"{file}: ")
+
+
+def test_without_a_file_the_defaults_hold(tmp_path: Path) -> None:
+    config = load(None, default_file=tmp_path / "absent.toml")
+    assert config == Config()
+    assert (config.file, config.given) == (None, frozenset())
+    assert (config.node.name, config.node.expected_devices) == (None, None)
+    assert (config.engine.cycle_s, config.engine.tool_share) == (5.0, 0.2)
+    assert [(address.host, address.port) for address in config.web.listen] == [("0.0.0.0", 18910)]
+    assert config.tools.npu_smi == "npu-smi"
+    assert config.paths.npu_tool_log == Path("/var/log/nputools_LOG_ERR.log")
+    assert config.probe("npu_ecc").every_s is None
+
+
+def test_the_contracts_own_example_loads(file: Path, tmp_path: Path) -> None:
+    web = tmp_path / "web.yml"
+    web.write_text("{}")
+    file.write_text(f"""\
+[node]
+name = "node17"
+expected_devices = 8
+language = "en"
+[tools]
+npu_smi = "npu-smi"
+hccn_tool = "hccn_tool"
+ibstat = "ibstat"
+rdma = "rdma"
+perf = "perf"
+pcm_pcie = "pcm-pcie"
+scontrol = "scontrol"
+[paths]
+sysfs = "/sys"
+procfs = "/proc"
+dev = "/dev"
+state_dir = "/var/lib/npu-watchd"
+runtime_dir = "/run/npu-watchd"
+[engine]
+cycle = "5s"
+[probes.npu_info]
+enabled = true
+every = "15s"
+timeout = "10s"
+[web]
+listen = ["0.0.0.0:18910"]
+config_file = "{web}"
+[alertmanager]
+urls = ["http://am1:9093", "http://am2:9093"]
+resend = "60s"
+[quarantine]
+act = []
+node_when = "any"
+prometheus = "http://prom:9090"
+max_share = 0.10
+[contention]
+share = "never"
+[limits]
+hbm_single_bit_errors_per_hour = 100
+[limits.chip."910B3"]
+overheating_for = "60s"
+[logs]
+plog = ["/root/ascend/log/*"]
+training = ["/data/logs/*.log"]
+[metrics]
+npu_exporter_names = false
+""")
+    config = load(file)
+    assert config.node.name == "node17"
+    assert config.probe("npu_info").every_s == 15.0
+    assert config.probe("npu_info").timeout_s == 10.0
+    assert config.probe("npu_info").enabled is True
+    assert config.alertmanager.urls == ("http://am1:9093", "http://am2:9093")
+    assert config.limits["chip"]["910B3"] == {"overheating_for": "60s"}
+    assert config.file == file
+    assert "probes.npu_info.every" in config.given
+
+
+def test_keys_without_effect_are_named(file: Path) -> None:
+    file.write_text("""\
+[node]
+expected_devices = 8
+[probes]
+hccn_link.every = "2m"
+npu_ecc.every = "2m"
+[quarantine]
+act = ["slurm"]
+[limits.chip."910B3"]
+pages = 16
+""")
+    assert unused(load(file)) == ["limits.chip.910B3.pages", "probes.hccn_link.every", "quarantine.act"]
+
+
+UNKNOWN = [
+    ("[probes.npu_inof]\nevery = '1m'", "probes.npu_inof: unknown key; did you mean npu_info?"),
+    ("[probes]\nnpu_info.evry = '1m'", "probes.npu_info.evry: unknown key; did you mean every?"),
+    ("[enginee]", "enginee: unknown key; did you mean engine?"),
+    ("npu_smi = 'x'", "npu_smi: unknown key; it belongs in [tools]"),
+    ("[metrics]\nx = 1", "metrics.x: unknown key; known here: npu_exporter_names"),
+    ("[engine]\ncycle_s = 5", "engine.cycle_s: unknown key; did you mean cycle?"),
+    ("[probes]\nzzz = 1", "probes.zzz: unknown key; docs/config.md lists the keys"),
+]
+
+WRONG = [
+    (
+        "[engine]\ncycle = 5",
+        'engine.cycle: is the number 5; write a duration such as "15s", "250ms" or "1h30m"',
+    ),
+    ("engine = '5s'", 'engine: is the text "5s"; write a table'),
+    ("[[engine]]\ncycle = '5s'", "engine: is a list; write a table"),
+    (
+        "[engine]\ntool_share = 0",
+        "engine.tool_share: 0 is out of range; write a share above 0 and at most 1, such as 0.2",
+    ),
+    (
+        "[engine]\ntool_share = nan",
+        "engine.tool_share: nan is out of range; write a share above 0 and at most 1, such as 0.2",
+    ),
+    ("[node]\nname = ''", "node.name: is empty; write a name of at most 253 printable characters"),
+    (
+        '[node]\nname = "a\\nb"',
+        'node.name: "a\\nb" has control characters in it; write a name of at most 253 printable characters',
+    ),
+    (
+        "[node]\nexpected_devices = -1",
+        "node.expected_devices: -1 is negative; write a whole number, 0 or more, or leave the key out",
+    ),
+    ("[node]\nlanguage = 'fr'", 'node.language: is the text "fr"; write "en" or "zh"'),
+    (
+        "[node]\nname = 2026-11-30",
+        "node.name: is the date or time 2026-11-30; write a name of at most 253 printable characters",
+    ),
+    ("[paths]\nsysfs = 'sys'", 'paths.sysfs: "sys" is relative; write an absolute path'),
+    (
+        "[tools]\nnpu_smi = 'bin/npu-smi'",
+        'tools.npu_smi: "bin/npu-smi" is a relative path; write a name on PATH, such as "npu-smi", or an absolute path',
+    ),
+    (
+        "[web]\nlisten = ['0.0.0.0:1', 'nine']",
+        'web.listen[1]: "nine" is not host:port; write host:port, such as "0.0.0.0:18910" or "[::1]:18910"',
+    ),
+    (
+        "[web]\nlisten = '0.0.0.0:1'",
+        'web.listen: is the text "0.0.0.0:1"; '
+        'write a list, each of host:port, such as "0.0.0.0:18910" or "[::1]:18910"',
+    ),
+    ("[probes]\nnpu_ecc.enabled = 1", "probes.npu_ecc.enabled: is the number 1; write true or false"),
+    (
+        "[quarantine]\nnode_when = 'most'",
+        'quarantine.node_when: is the text "most"; write "any" or "all" or a whole number, 1 or more',
+    ),
+    (
+        "[quarantine]\nnode_when = 0",
+        'quarantine.node_when: is the number 0; write "any" or "all" or a whole number, 1 or more',
+    ),
+    (
+        "[quarantine]\nnode_when = true",
+        'quarantine.node_when: is true; write "any" or "all" or a whole number, 1 or more',
+    ),
+    (
+        "[quarantine]\nact = ['reboot']",
+        'quarantine.act[0]: is the text "reboot"; write "slurm" or "kubernetes" or "command"',
+    ),
+    (
+        "[limits]\nx = 'warm'",
+        'limits.x: is the text "warm"; write a number, a duration ("15s"), a size ("200MiB"), true or false',
+    ),
+    ("[limits]\nx = -1", "limits.x: is the number -1; write a number, 0 or more"),
+    ("[limits]\nchip = 1", 'limits.chip: is no table of tables; write [limits.chip."910B3"]'),
+    ("limits = 3", "limits: is the number 3; write a table"),
+]
+
+CONTRADICTIONS = [
+    (
+        "[probes.npu_ecc]\nevery = '10s'\ntimeout = '31s'",
+        "probes.npu_ecc.timeout: a deadline of 31s is longer than 3 periods of 10s, after which a reading is stale; "
+        "one slow call would blind us: shorten timeout or lengthen every",
+    ),
+    (
+        "[probes.npu_info]\ntimeout = '1m'",
+        "probes.npu_info.timeout: a deadline of 1m is longer than 3 periods of 15s, after which a reading is stale; "
+        "one slow call would blind us: shorten timeout or lengthen every",
+    ),
+    ("[web]\nlisten = []", 'web.listen: is empty; nobody could scrape: write ["0.0.0.0:18910"], or leave the key out'),
+    (
+        "[web]\nlisten = ['127.0.0.1:9', '0.0.0.0:9']",
+        'web.listen[1]: "0.0.0.0:9" is taken by another entry; write each address once',
+    ),
+    (
+        "[web]\nlisten = ['[::1]:9', '[0:0:0:0:0:0:0:1]:9']",
+        'web.listen[1]: "[0:0:0:0:0:0:0:1]:9" is taken by another entry; write each address once',
+    ),
+    (
+        "[web]\nconfig_file = '/nonexistent/web.yml'",
+        "web.config_file: there is no file /nonexistent/web.yml; write it, or leave the key out for plain HTTP",
+    ),
+    (
+        "[paths]\nstate_dir = '/run/npu-watchd/state'",
+        "paths.state_dir: /run/npu-watchd/state is inside runtime_dir, which a reboot empties; "
+        "name a folder on disk, such as /var/lib/npu-watchd",
+    ),
+    (
+        "[alertmanager]\nresend = '5m'",
+        "alertmanager.resend: 5m is not below the 4m that a sent alert lives; "
+        "alerts would resolve and fire in turn: write 1m",
+    ),
+    ("[quarantine]\nact = ['slurm', 'slurm']", 'quarantine.act[1]: "slurm" is there twice; write each once'),
+]
+
+SYNTAX: list[tuple[str | bytes, str]] = [
+    ("[engine]\ncycle 5", "line 2, column 7: no TOML: expected '=' after a key in a key/value pair; mend this line"),
+    ("a = [1,\n", "line 1, the last: no TOML: invalid value; mend this line"),
+    (b"\xef\xbb\xbf[node]\n", "starts with a byte order mark; save it as UTF-8 without one"),
+    (b"\xff\xfe[\x00", "starts with a byte order mark; save it as UTF-8 without one"),
+    (b'[node]\nname = "\xe9"\n', "line 2, column 9: is not UTF-8; save the file as UTF-8"),
+    ("x = " + "[" * 100000, "is nested too deeply; write plain tables"),
+    (
+        "[node]\nexpected_devices = " + "9" * 5000,
+        "a number in it is too long to read; write a shorter one",
+    ),
+    ("#" * (1 << 20) + "\n", "is larger than 1 MiB; name a config file"),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), [*UNKNOWN, *WRONG, *CONTRADICTIONS, *SYNTAX], ids=lambda text: str(text)[:40]
+)
+def test_a_bad_file_is_refused_with_its_key_and_the_cure(file: Path, text: str | bytes, message: str) -> None:
+    assert refusal(file, text) == message
+
+
+def test_two_addresses_that_do_not_collide_are_fine(file: Path) -> None:
+    file.write_text("[web]\nlisten = ['127.0.0.1:9', '[::]:9', '127.0.0.1:0', '127.0.0.1:0']")
+    assert load(file).web.listen == ("127.0.0.1:9", "[::]:9", "127.0.0.1:0", "127.0.0.1:0")
+
+
+def test_a_file_that_was_asked_for_must_exist(file: Path) -> None:
+    with pytest.raises(ConfigError, match="there is no such file; write it with `npu-watchd config init`"):
+        load(file)
+
+
+def test_a_folder_or_a_pipe_is_no_config(tmp_path: Path, file: Path) -> None:
+    with pytest.raises(ConfigError, match="is no regular file"):
+        load(tmp_path)
+    os.mkfifo(file)
+    with pytest.raises(ConfigError, match="is no regular file"):
+        load(file)
+
+
+def test_a_file_that_may_not_be_read_is_refused_even_as_the_default(file: Path) -> None:
+    loop = file.with_name("loop.toml")
+    loop.symlink_to(loop)
+    with pytest.raises(ConfigError, match="cannot be read \\(Too many levels of symbolic links\\)"):
+        load(None, default_file=loop)
+
+
+def test_a_stream_without_period_or_deadline_contradicts_nothing(file: Path) -> None:
+    file.write_text("[probes]\nnpu_tool_log.enabled = false")
+    assert load(file, defaults=DEFAULTS).probe("npu_tool_log").enabled is False
+
+
+def test_a_built_in_deadline_gives_way_to_a_short_period(file: Path) -> None:
+    file.write_text("[probes]\nnpu_info.every = '2s'")
+    config = load(file, defaults=DEFAULTS)
+    assert probe_times(config, DEFAULTS, "npu_info") == (2.0, 2.0)
+    assert probe_times(Config(), DEFAULTS, "npu_info") == (15.0, 10.0)
+    assert probe_times(Config(), {}, "npu_info") == (None, None)
+
+
+VALUES = st.recursive(
+    st.one_of(
+        st.booleans(),
+        st.integers(),
+        st.floats(),
+        st.text(),
+        st.sampled_from(["15s", "200MiB", "/x", "npu-smi", "0.0.0.0:1", "http://am:1", "any", "slurm", "never"]),
+        st.dates(),
+    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(st.sampled_from([key.name for key in KEYS]), VALUES)
+def test_any_value_under_any_key_is_taken_or_refused_by_name(key: str, value: object) -> None:
+    table: dict[str, Any] = {}
+    inner = table
+    *sections, last = key.split(".")
+    for section in sections:
+        inner = inner.setdefault(section, {})
+    inner[last] = value
+    answer = converted(table)
+    if isinstance(answer, ConfigError):
+        assert answer.key.startswith(key)
+        assert answer.cure
+    else:
+        assert BY_NAME[key].value_in(answer) is not None
+
+
+def converted(table: dict[str, Any]) -> Sections | ConfigError:
+    try:
+        return file_of_config.sections(Path("config.toml"), table)
+    except ConfigError as refused:
+        return refused

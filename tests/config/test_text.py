@@ -1,0 +1,52 @@
+"""What `config init` and `config show` print says what holds."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from npu_watchd.config import PROBE_NAMES, Config, effective, load, template
+from npu_watchd.config.keys import KEYS
+
+
+@dataclass(frozen=True)
+class Times:
+    every_s: float
+    timeout_s: float
+
+
+DEFAULTS = {name: Times(60.0, 10.0) for name in PROBE_NAMES}
+
+
+def test_the_template_as_it_is_changes_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(template(DEFAULTS))
+    config = load(file, defaults=DEFAULTS)
+    assert config.given == frozenset()
+    assert all(key.value_in(config) == key.value_in(Config()) for key in KEYS)
+
+
+def test_every_line_of_the_template_is_good_once_uncommented(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    (tmp_path / "web.yml").write_text("{}")
+    text = re.sub(r"^# (\w+ = )", r"\1", template(DEFAULTS), flags=re.MULTILINE)
+    file.write_text(text.replace("/etc/npu-watchd/web.yml", str(tmp_path / "web.yml")))
+    config = load(file, defaults=DEFAULTS)
+    keys = {key.name for key in KEYS if not key.section}
+    assert config.given == keys
+    for key in KEYS:
+        if not key.section and key.default is not None:
+            assert key.value_in(config) == key.default, key.name
+
+
+def test_the_effective_values_name_their_source(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text('[node]\nexpected_devices = 8\n[probes]\nnpu_ecc.every = "2m"\n[limits.chip."910B.x"]\npages = 3\n')
+    rows = {key: (value, source) for key, value, source in effective(load(file), DEFAULTS)}
+    assert rows["node.expected_devices"] == ("8", "file")
+    assert rows["node.name"] == ("(the host name)", "default")
+    assert rows["engine.cycle"] == ('"5s"', "default")
+    assert rows["probes.npu_ecc.every"] == ('"2m"', "file")
+    assert rows["probes.npu_ecc.timeout"] == ('"10s"', "default")
+    assert rows['limits.chip."910B.x".pages'] == ("3", "file")

@@ -1,0 +1,146 @@
+"""`npu-watchd status` for people, and its exit code for scripts."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from npu_watchd.model.reading import NOT_READ_YET, Failure, FailureKind
+from npu_watchd.model.snapshot import Identity, Memory, Outcome
+from npu_watchd.sinks.terminal import exit_code, rendered
+from npu_watchd.sinks.web.api import snapshot_document
+from tests.sinks.build import device, outcome, tool_missing
+
+TIMEOUT = Failure(FailureKind.TIMEOUT, "npu-smi info -t ecc: no answer within 10 s")
+
+
+def screen(shown: Outcome, width: int, age_s: float = 1.0) -> list[str]:
+    stream = io.StringIO()
+    Console(file=stream, width=width, force_terminal=False).print(rendered(snapshot_document(shown), age_s))
+    return [line.rstrip() for line in stream.getvalue().splitlines()]
+
+
+def code(shown: Outcome, age_s: float = 1.0) -> int:
+    return exit_code(snapshot_document(shown), age_s)
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_a_quiet_node_fits_its_terminal(width: int) -> None:
+    assert screen(outcome([device(0), device(1)]), width) == [
+        "node-17  2 of 2 devices present  npu-smi 24.1.rc2  driver 24.1.rc2",
+        "device_id NPU name  health °C  W AICore  mem GiB ECC 1/2b procs",
+        "0         0.0 910B3 ok     46 94     0% 3.0/64.0      0/0     0",
+        "1         1.0 910B3 ok     46 94     0% 3.0/64.0      0/0     0",
+    ]
+
+
+BLIND = outcome(
+    [
+        device(0, health="critical", error_codes=("80e01801", "80c98008", "8c084e00")),
+        device(1, present=False, health="unknown", power_watts=None, temperature_celsius={}, memory={}, processes=None,
+               utilization_ratio={}, memory_errors={}, error_codes=None,
+               blind={"npu_info": Failure(FailureKind.EXIT, "`npu-smi info` shows no such chip")}),
+        device(2, health="unknown", memory_errors={}, vital_blind=True, blind={"npu_ecc": TIMEOUT}),
+        device(3, memory_errors={}, vital_blind=True, blind={"npu_ecc": TIMEOUT, "npu_usages": NOT_READ_YET}),
+    ],
+    warnings=("[WARNING] versions do not fit",),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_what_cannot_be_seen_is_named_once_a_cause(width: int) -> None:
+    assert screen(BLIND, width) == [
+        "node-17  3 of 4 devices present  npu-smi 24.1.rc2  driver 24.1.rc2",
+        "device_id NPU name  health      °C  W AICore  mem GiB ECC 1/2b procs",
+        "0         0.0 910B3 critical    46 94     0% 3.0/64.0      0/0     0",
+        "1         1.0 910B3 not present  –  –      –        –        –     –",
+        "2         2.0 910B3 unknown     46 94     0% 3.0/64.0        –     0",
+        "3         3.0 910B3 ok          46 94     0% 3.0/64.0        –     0",
+        "",
+        "Active error codes",
+        "  device 0: 80e01801 80c98008 8c084e00",
+        "",
+        "What we cannot see",
+        "  npu_ecc of device 2, 3: timeout: npu-smi info -t ecc: no answer within 10 s",
+        "  npu_info of device 1: exit: `npu-smi info` shows no such chip",
+        "  not read yet, for some devices: npu_usages",
+        "! [WARNING] versions do not fit",
+    ]
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_a_node_without_the_tool_says_what_is_missing(width: int) -> None:
+    assert screen(tool_missing(), width) == [
+        "node-17  – of – devices present  npu-smi –  driver –",
+        "device_id NPU name health °C W AICore mem GiB ECC 1/2b procs",
+        "",
+        "What we cannot see",
+        "  npu_info: missing: npu-smi: not found on PATH",
+    ]
+
+
+def test_a_wide_row_keeps_every_column_at_80() -> None:
+    wide = device(
+        7,
+        health="critical",
+        identity=Identity(name="Ascend950PR"),
+        power_watts=1234.0,
+        temperature_celsius={"chip": 105.0},
+        utilization_ratio={"npu": 1.0},
+        memory={"hbm": Memory(131072 << 20, 131072 << 20)},
+    )
+    line = screen(outcome([wide]), 80)[-1]
+    assert line == "7         7.0 Ascend950PR critical 105 1234   100% 128.0/128.0      0/0     0"
+
+
+def test_the_tools_words_cannot_steer_the_terminal() -> None:
+    evil = "\x1b]0;owned\x07 [bold]x[/bold] \x1b[2J"
+    shown = outcome(
+        [device(0, identity=Identity(name=evil), blind={"npu_usages": Failure(FailureKind.EXIT, evil)})],
+        warnings=(evil,),
+        tool_version=evil,
+    )
+    text = "\n".join(screen(shown, 200))
+    assert "\x1b" not in text
+    assert "\x07" not in text
+    assert text.count("[bold]x[/bold]") == 4
+
+
+def test_a_stale_snapshot_says_so() -> None:
+    assert "STALE: the daemon last wrote this 61 s ago" in screen(outcome([device(0)]), 200, age_s=61.0)[0]
+    assert "STALE" not in screen(outcome([device(0)]), 200, age_s=59.0)[0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, 0),
+        ({"health": "warning"}, 1),
+        ({"health": "alarm"}, 1),
+        ({"health": "critical"}, 2),
+        ({"health": "unknown"}, 3),
+        ({"vital_blind": True}, 3),
+        ({"health": "warning", "vital_blind": True}, 3),
+        ({"health": "critical", "vital_blind": True}, 2),
+    ],
+)
+def test_the_exit_code_is_the_worst_devices(changes: dict[str, Any], expected: int) -> None:
+    assert code(outcome([device(0), device(1, **changes)])) == expected
+
+
+def test_a_device_short_is_unknown() -> None:
+    assert code(outcome([device(0), device(1, present=False)])) == 3
+    assert code(outcome([device(0)], devices_expected=2)) == 3
+
+
+def test_nothing_seen_is_unknown_and_never_healthy() -> None:
+    assert code(tool_missing()) == 3
+    assert code(outcome([device(0)], devices_present=None)) == 3
+    assert code(outcome([], devices_expected=None, devices_present=0)) == 3
+
+
+def test_a_stale_snapshot_is_unknown() -> None:
+    assert code(outcome([device(0)]), age_s=61.0) == 3

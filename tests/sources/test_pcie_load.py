@@ -1,0 +1,208 @@
+"""Which way of measuring PCIe load a node has, what is run for it, and what its answer means for each device."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from npu_watchd.model.ids import DeviceKey
+from npu_watchd.model.pcie import PcieLoad
+from npu_watchd.model.reading import Failure, FailureKind, Output
+from npu_watchd.parsers import perf_stat
+from npu_watchd.sources import pcie_load
+from npu_watchd.sources.pcie_load import Available, Backend, PcieUnit, choose
+from npu_watchd.sources.runner import ToolRunner
+from tests.parsers.texts import CAPTURES
+
+NOTHING = Available(dcmi_chips=False, units=(), perf=False, intel=False, pcm=False)
+UNIT, SIBLING, FAR = (
+    PcieUnit("hisi_pcie2_core0", 0xC0),
+    PcieUnit("hisi_pcie2_core1", 0xC0),
+    PcieUnit("hisi_pcie0_core0", 0x00),
+)
+KUNPENG = replace(NOTHING, units=(UNIT, SIBLING, FAR), perf=True)
+INTEL = replace(NOTHING, intel=True, pcm=True)
+PATHS = {
+    DeviceKey(0): ("0000:c0:01.0", "0000:c1:00.0"),
+    DeviceKey(1): ("0000:c0:02.0", "0000:c2:00.0"),
+}
+
+
+@pytest.mark.parametrize(
+    ("has", "backend"),
+    [
+        (replace(NOTHING, dcmi_chips=True), Backend.DCMI),
+        (replace(KUNPENG, dcmi_chips=True), Backend.DCMI),
+        (KUNPENG, Backend.PERF),
+        (replace(INTEL, dcmi_chips=True), Backend.DCMI),
+        (INTEL, Backend.PCM),
+    ],
+)
+def test_the_way_that_sees_single_devices_is_taken(has: Available, backend: Backend) -> None:
+    assert choose(has) is backend
+
+
+@pytest.mark.parametrize(
+    ("has", "words"),
+    [
+        (NOTHING, "no 910B with DCMI, no hisi_pcie unit (Kunpeng: load hisi_pcie_pmu) and no Intel CPU on this node"),
+        (replace(KUNPENG, perf=False), "this Kunpeng has the counters, but no perf; install it"),
+        (replace(INTEL, pcm=False), "these NPUs do not measure it; on Intel, install pcm-pcie"),
+        (replace(NOTHING, perf=True, pcm=True), "no 910B with DCMI"),
+    ],
+)
+def test_a_node_without_any_way_is_unsupported_and_told_what_is_missing(has: Available, words: str) -> None:
+    answer = choose(has)
+    assert isinstance(answer, Failure)
+    assert answer.kind is FailureKind.UNSUPPORTED
+    assert words in answer.detail
+
+
+def test_the_units_of_the_kernel_are_found_with_their_bus_and_others_are_not(tmp_path: Path) -> None:
+    devices = tmp_path / "devices"
+    for name, bus in {
+        "hisi_pcie2_core0": "0xc0\n",
+        "hisi_pcie0_core0": "0x00\n",
+        "hisi_pcie1_core0": "rubbish\n",
+        "hisi_sccl1_ddrc0": "0x00\n",
+    }.items():
+        (devices / name).mkdir(parents=True)
+        (devices / name / "bus").write_text(bus)
+    (devices / "hisi_pcie3_core0").mkdir()
+    links = tmp_path / "bus/event_source/devices"
+    links.mkdir(parents=True)
+    for folder in devices.iterdir():
+        (links / folder.name).symlink_to(f"../../../devices/{folder.name}")
+    assert pcie_load.units(tmp_path) == (FAR, UNIT)
+    assert pcie_load.units(tmp_path / "none") == ()
+
+
+def test_intel_is_known_by_its_vendor_id() -> None:
+    assert pcie_load.is_intel("processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\n")
+    assert not pcie_load.is_intel("processor\t: 0\nvendor_id\t: AuthenticAMD\n")
+    assert not pcie_load.is_intel("processor\t: 0\nCPU implementer\t: 0x48\n")
+
+
+def test_perf_asks_every_unit_on_the_bus_of_a_devices_root_port() -> None:
+    paths = {DeviceKey(0): ("0000:c0:01.0", "0000:c0:02.0", "0000:c1:1f.7")}
+    assert pcie_load.perf_argv("perf", paths, (UNIT, SIBLING, FAR)) == (
+        *("perf", "stat", "-a", "-x", ";", "--log-fd", "1", "-e"),
+        "hisi_pcie2_core0/event=0x0104,bdf=0xc1ff/,hisi_pcie2_core0/event=0x1005,bdf=0xc1ff/,"
+        "hisi_pcie2_core1/event=0x0104,bdf=0xc1ff/,hisi_pcie2_core1/event=0x1005,bdf=0xc1ff/",
+        *("--", "sleep", "0.5"),
+    )
+
+
+def test_the_bdf_of_the_kernels_documentation_is_ours_too() -> None:
+    argv = pcie_load.perf_argv("perf", {DeviceKey(0): ("0000:00:08.0", "0000:39:00.0")}, (FAR,))
+    assert not isinstance(argv, Failure)
+    assert "bdf=0x3900/" in argv[8]
+
+
+@pytest.mark.parametrize("path", [("0000:80:00.0", "0000:81:00.0"), ("0001:c0:01.0", "0001:c1:00.0")])
+def test_devices_that_no_unit_watches_are_not_asked_for(path: tuple[str, ...]) -> None:
+    answer = pcie_load.perf_argv("perf", {DeviceKey(0): path}, (UNIT, FAR))
+    assert isinstance(answer, Failure)
+    assert answer.kind is FailureKind.UNSUPPORTED
+
+
+def test_perfs_counts_are_bytes_a_second_of_each_device_as_it_sees_the_directions() -> None:
+    text = (CAPTURES / "pcie/perf-stat__csv_semicolon__two_npus.txt").read_text()
+    loads = pcie_load.perf_loads(Output(text), PATHS)
+    assert loads == {
+        DeviceKey(0): PcieLoad(4e9 / 0.50001234, 1e9 / 0.50001234, 0.50001234, "perf"),
+        DeviceKey(1): PcieLoad(None, 0.0, 0.50001234, "perf"),
+    }
+
+
+def test_a_device_that_perf_did_not_count_is_unsupported_and_not_idle() -> None:
+    text = "".join(
+        f"<not supported>;;hisi_pcie2_core0/event={code},bdf=0xc100/;0;100.00;;\n" for code in ("0x0104", "0x1005")
+    )
+    assert pcie_load.perf_loads(Output(text), PATHS) == {
+        DeviceKey(0): Failure(FailureKind.UNSUPPORTED, "perf: not supported: no hisi_pcie unit counts 0000:c1:00.0"),
+        DeviceKey(1): Failure(FailureKind.UNSUPPORTED, "perf: not counted: no hisi_pcie unit counts 0000:c2:00.0"),
+    }
+
+
+def test_a_device_outside_of_pci_domain_0_is_not_given_anothers_counts() -> None:
+    text = (CAPTURES / "pcie/perf-stat__csv_semicolon__two_npus.txt").read_text()
+    loads = pcie_load.perf_loads(Output(text), {DeviceKey(0): ("0001:c0:01.0", "0001:c1:00.0")})
+    assert not isinstance(loads, Failure)
+    assert isinstance(loads[DeviceKey(0)], Failure)
+
+
+def test_two_units_that_count_one_device_are_not_believed() -> None:
+    text = "".join(f"5;;{unit.name}/event=0x0104,bdf=0xc100/;500000000;100.00;;\n" for unit in (UNIT, SIBLING))
+    loads = pcie_load.perf_loads(Output(text), {DeviceKey(0): PATHS[DeviceKey(0)]})
+    assert loads == {
+        DeviceKey(0): Failure(FailureKind.UNPARSEABLE, "two hisi_pcie units count 0000:c1:00.0: neither can be trusted")
+    }
+
+
+def test_perf_that_refuses_on_stderr_is_understood() -> None:
+    answer = Output("", "event syntax error: 'hisi_pcie0_core0/…'\n  \\___ Cannot find PMU `hisi_pcie0_core0'.\n", 129)
+    failure = pcie_load.perf_loads(answer, PATHS)
+    assert isinstance(failure, Failure)
+    assert failure.kind is FailureKind.UNSUPPORTED
+
+
+def test_perf_that_fails_in_words_unknown_to_us_is_quoted() -> None:
+    assert pcie_load.perf_loads(Output("", "Workload failed: No such file or directory\n", 254), PATHS) == Failure(
+        FailureKind.EXIT, "perf: exit code 254: Workload failed: No such file or directory"
+    )
+
+
+def test_real_perf_refuses_a_unit_that_the_kernel_lacks_and_counts_in_the_form_that_we_read() -> None:
+    perf = shutil.which("perf")
+    if perf is None:
+        pytest.skip("needs perf (Debian's linux-perf) to see what it really says")
+    runner = ToolRunner(clock=time.monotonic)
+    argv = pcie_load.perf_argv(perf, PATHS, (PcieUnit("hisi_pcie77_core0", 0xC0),), window_s=0.01)
+    assert not isinstance(argv, Failure)
+    answer = runner.run(argv, 20.0)
+    counted = runner.run((*argv[:8], "task-clock", *argv[9:]), 20.0)
+    runner.close()
+    assert isinstance(answer, Output)
+    failure = pcie_load.perf_loads(answer, PATHS)
+    assert isinstance(failure, Failure)
+    assert failure.kind is FailureKind.UNSUPPORTED
+    assert isinstance(counted, Output)
+    if "is limited" in counted.stderr:
+        pytest.skip("this user may not count system-wide")
+    (counter,) = perf_stat.parse(counted.text).counters
+    assert counter.event == "task-clock"
+    assert counter.value is not None
+    assert counter.value > 0
+
+
+def test_pcm_is_asked_for_one_interval_of_a_second_and_read_by_socket() -> None:
+    assert pcie_load.pcm_argv("pcm-pcie") == ("pcm-pcie", "1", "-csv", "-B", "-i=1")
+    rows = pcie_load.pcm_loads(Output((CAPTURES / "pcie/pcm-pcie__icelake__two_sockets.txt").read_text()))
+    assert not isinstance(rows, Failure)
+    assert [(row.socket, row.read_bytes, row.write_bytes) for row in rows] == [
+        (0, 12_009_876_544, 1_501_313_472),
+        (1, 26880, 5376),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (Output("", "Can not open MSR device /dev/cpu/0/msr\n", 1), FailureKind.DENIED),
+        (
+            Output("", "Sapphirerapids Server CPU is required for this tool! Program aborted\n", 1),
+            FailureKind.UNSUPPORTED,
+        ),
+        (Output("", "bad things\n", 1), FailureKind.EXIT),
+        (Output("", "", 0), FailureKind.UNPARSEABLE),
+    ],
+)
+def test_pcm_that_cannot_count_is_a_failure_and_not_an_idle_socket(answer: Output, kind: FailureKind) -> None:
+    failure = pcie_load.pcm_loads(answer)
+    assert isinstance(failure, Failure)
+    assert failure.kind is kind
