@@ -243,3 +243,19 @@ class OpticalModule:
     serial_number: str | None = None
     identifier: str | None = None
     unknown_keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PortCounters:
+    """What the kernel counts of one RDMA port since its driver was loaded. A file that cannot be read is absent."""
+
+    key: PortKey
+    errors: Mapping[str, int] = field(default_factory=dict)
+    """By the kernel's file name, of counters/ and hw_counters/; a bounded choice (sources/rdma.py)."""
+    bytes: Mapping[str, int] = field(default_factory=dict)
+    """By direction: receive, transmit."""
+    link_downs: int | None = None
+    """counters/link_downed; on a port without it, the network device's carrier_down_count."""
+    netdev: str | None = None
+    failures: Mapping[str, str] = field(default_factory=dict)
+    """File → why it could not be read; it is not read again while the port stays."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from npu_watchd.model.fabric import PortKey
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class DeviceKey:
@@ -29,4 +31,4 @@ class Node:
 
 NODE = Node()
 
-Subject = DeviceKey | Node
+Subject = DeviceKey | PortKey | Node

@@ -61,7 +61,7 @@ class PcieLink:
     numa_node: int | None = None
     """The NUMA node that the device is close to, which on Intel is the socket; None where the kernel says -1."""
     failures: Mapping[str, Failure] = field(default_factory=dict)
-    """`ADDRESS/FILE` → why it could not be read or trusted."""
+    """`ADDRESS/FILE` → why it could not be read or trusted; `ADDRESS` where that is so of all its files."""
 
     @property
     def narrow(self) -> bool | None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from npu_watchd.model.fabric import NpuPortStatistics, OpticalModule, PortCounters, PortKey, RdmaPort
 from npu_watchd.model.ids import DeviceKey
+from npu_watchd.model.pcie import PcieErrors, PcieLink, PcieLoad
 from npu_watchd.model.reading import Failure, Tick
 from npu_watchd.model.records import Hccs, MemoryErrors, PcieLinkErrors, ProcessRow
 
@@ -28,6 +30,34 @@ class Identity:
 class Memory:
     used_bytes: int | None
     total_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class NpuPort:
+    """The NPU's own RoCE port, as hccn_tool shows it. None: not read; never a link down and never a zero."""
+
+    link_up: bool | None = None
+    link_downs: int | None = None
+    """Since the device started."""
+    bits_per_second: int | None = None
+    reachability: str | None = None
+    """A label of NET_HEALTH_LABELS."""
+    statistics: NpuPortStatistics | None = None
+    optical: OpticalModule | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """One RDMA port of the host."""
+
+    key: PortKey
+    present: bool | None
+    """False: expected or once up, and now gone. None: nobody can tell."""
+    expected: bool
+    """By the config, or because it was up since we started: what never was up is not missed."""
+    facts: RdmaPort | None
+    """None: not seen."""
+    counters: PortCounters | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +88,11 @@ class Device:
     memory_errors: Mapping[str, MemoryErrors] = field(default_factory=dict)
     processes: tuple[ProcessRow, ...] | None = None
     """(): idle; None: the tool does not list processes here, or could not be asked."""
+    roce: NpuPort | None = None
+    """None: this chip has no port of its own, or hccn_tool is not on this node."""
+    pcie_link: PcieLink | None = None
+    pcie_errors: PcieErrors | None = None
+    pcie_load: PcieLoad | None = None
     hccs: Hccs | None = None
     pcie_link_errors: PcieLinkErrors | None = None
     blind: Mapping[str, Failure] = field(default_factory=dict)
@@ -122,6 +157,8 @@ class Snapshot:
     tool_version: str | None
     driver_version: str | None
     firmware_version: str | None
+    ports: Mapping[PortKey, Port] = field(default_factory=dict)
+    """The host's RDMA ports."""
     warnings: tuple[str, ...] = ()
     """Lines the tools added to a good answer, and what we make of it."""
     blind: Mapping[str, Failure] = field(default_factory=dict)

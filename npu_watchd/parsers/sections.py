@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from npu_watchd.parsers.lines import Line, ParseError, integer, lines_of
-from npu_watchd.parsers.tool_words import refusal
+from npu_watchd.parsers.tool_words import may_refuse, refusal
 
 _CHIP_FAILED = re.compile(r"^Failed to query (?P<unit>npu|mcu) chip: (?P<chip>\d{1,9}) info\.$", re.ASCII)
 _REMARKS = re.compile(r"^(?:DrvMng\w+ failed|\[|Get pid name failed)")
@@ -92,7 +92,7 @@ def sections(text: str) -> Answer:
     """
     lines = list(lines_of(text))
     answer = Answer()
-    tokens = _tokens(lines, answer)
+    tokens = _tokens(lines, answer, may_refuse(text))
     found = _split(tokens, single=answer.announced is None)
     found = [section for section in found if section.entries or section.failure]
     answer.chips = [section for section in found if not section.mcu]
@@ -101,7 +101,7 @@ def sections(text: str) -> Answer:
     return answer
 
 
-def _tokens(lines: Sequence[Line], answer: Answer) -> list[_Token]:
+def _tokens(lines: Sequence[Line], answer: Answer, refusing: bool) -> list[_Token]:
     tokens: list[_Token] = []
     for line in lines:
         words = line.text.strip()
@@ -114,13 +114,14 @@ def _tokens(lines: Sequence[Line], answer: Answer) -> list[_Token]:
             tokens.append(Entry(line, _IDLE, [""]))
         elif words.startswith(_NO_INFORMATION) and tokens and isinstance(tokens[-1], Entry):
             tokens[-1].parts.extend([words] if line.ended else [])
-        elif words.startswith(_FREE_TEXT) or (refusal([line]) is None and not _REMARKS.match(words)):
+        elif words.startswith(_FREE_TEXT) or not ((refusing and refusal([line])) or _REMARKS.match(words)):
             _take(line, words, answer, tokens)
     return tokens
 
 
 def _take(line: Line, words: str, answer: Answer, tokens: list[_Token]) -> None:
-    key, colon, value = (part.strip() for part in words.partition(":"))
+    key, colon, value = words.partition(":")
+    key, value = key.rstrip(), value.lstrip()
     if not line.ended and not _closes(key, value, answer):
         return
     if not colon:

@@ -61,8 +61,19 @@ _WORDS: tuple[tuple[re.Pattern[str], FailureKind, str], ...] = (
     (re.compile(r"^Failed to |\bfailed\. (?:ret|err) is"), FailureKind.EXIT, ""),
     (re.compile(r"^Usage: npu-smi"), FailureKind.EXIT, "npu-smi answered with its usage page only"),
 )
+# Each pattern above needs one of these, and a good answer has none: one look at the text spares one at each line.
+_HINTS = (
+    *("-8", "-9", "does not support query", "not in docker mode", "executed on a VM", "by the root user"),
+    *("Invalid c", "shared libraries", "not found", "format error", "Error parameter", "Must input parameter"),
+    *("This command must", "There is no NPU card", "Failed to ", "failed. ", "Usage: npu-smi"),
+)
 # Printed by the HAL below npu-smi ahead of the real message, and harmless by itself.
 _PRELUDE = re.compile(r"^DrvMng\w+ failed")
+
+
+def may_refuse(text: str) -> bool:
+    """False where `refusal` finds nothing in any line of this text, told without looking at each."""
+    return any(hint in text for hint in _HINTS)
 
 
 def refusal(lines: Iterable[Line]) -> ParseError | None:

@@ -33,14 +33,14 @@ def exit_code(document: Document, age_s: float, stale_s: float = STALE_AFTER_S) 
 
     As `npu-watchd check` counts (DESIGN section 5); until verdicts are judged, Critical alone is a quarantine.
     """
+    if age_s > stale_s:
+        return UNKNOWN
     devices = document["devices"]
     states = {device["health"] for device in devices}
     if "critical" in states:
         return QUARANTINE
     short = document["devices_present"] is None or document["devices_present"] < (document["devices_expected"] or 1)
-    if age_s > stale_s or short or any(device["vital_blind"] for device in devices):
-        return UNKNOWN
-    if "unknown" in states:
+    if short or "unknown" in states or any(device["vital_blind"] for device in devices):
         return UNKNOWN
     return WATCH if states & {"warning", "alarm"} else HEALTHY
 

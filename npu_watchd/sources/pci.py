@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from functools import lru_cache
+from pathlib import Path
 from typing import TypeVar
 
 from npu_watchd.model.pcie import SEVERITIES, AerCounts, PcieErrors, PcieLink
@@ -23,6 +24,9 @@ _LINK_FILES: Mapping[str, Callable[[str], float | None]] = {
     "current_link_width": pcie.lanes,
     "max_link_width": pcie.lanes,
 }
+# Nearly all files say what they said the last time, and what all the others say: nothing happened.
+_aer = lru_cache(maxsize=256)(pcie.aer)
+
 _NO_LINK = Failure(
     FailureKind.UNSUPPORTED,
     "the kernel tells no link speed of this device: it is not PCIe, or the kernel is before 4.13",
@@ -89,8 +93,8 @@ class PciTree:
                 cure = "it fell off the bus, or its driver was removed; compare `lspci -d 19e5:`"
                 return Failure(FailureKind.MISSING, f"{real.detail} ({cure})")
             return real
-        folders = [real, *(str(parent) for parent in PurePosixPath(real).parents)]
-        steps = tuple(reversed([folder for folder in folders if pcie.ADDRESS.fullmatch(_name(folder))]))
+        parts = real.split("/")
+        steps = tuple("/".join(parts[: n + 1]) for n, part in enumerate(parts) if pcie.ADDRESS.fullmatch(part))
         if not steps or _name(steps[-1]) != address:
             return Failure(FailureKind.UNPARSEABLE, f"{real} is no PCI device {address}")
         return steps
@@ -174,7 +178,7 @@ def _counters(attributes: Attributes) -> PcieErrors | Failure:
     found: dict[str, AerCounts] = {}
     failures: dict[str, Failure] = {}
     for severity in SEVERITIES:
-        report = _parsed(attributes, f"aer_dev_{severity}", pcie.aer)
+        report = _parsed(attributes, f"aer_dev_{severity}", _aer)
         if isinstance(report, Failure):
             failures[f"aer_dev_{severity}"] = report
             continue

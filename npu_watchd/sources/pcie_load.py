@@ -226,10 +226,13 @@ def _perf_load(counters: Iterable[PerfCounter], address: str) -> PcieLoad | Fail
 
 
 def _rate(counters: list[PerfCounter]) -> float | None:
-    for counter in counters:
-        if counter.value is not None and counter.enabled_s is not None:
-            return counter.value * _BYTES_PER_COUNT / counter.enabled_s
-    return None
+    """Bytes a second of the one counter that counted; None where none did."""
+    rates = [
+        counter.value * _BYTES_PER_COUNT / counter.enabled_s
+        for counter in counters
+        if counter.value is not None and counter.enabled_s is not None
+    ]
+    return rates[0] if rates else None
 
 
 def pcm_loads(answer: Output) -> tuple[PcieSocketLoad, ...] | Failure:

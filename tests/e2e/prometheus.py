@@ -10,12 +10,13 @@ import urllib.parse
 from collections.abc import Iterator, Mapping
 from http.client import HTTPConnection
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import psutil
 import pytest
 
-from tests.e2e.harness import Labels, Running, parsed, until
+from tests.e2e.harness import Running, until
+from tests.e2e.page import Labels, parsed
 
 
 class Prometheus(Running):
@@ -37,6 +38,17 @@ class Prometheus(Running):
                 if connection.status == psutil.CONN_LISTEN:
                     return int(connection.laddr.port)
         return None
+
+    def ready(self) -> Self:
+        """It listens some milliseconds before it answers queries."""
+        until(lambda: self._status("/-/ready") == 200, f"Prometheus is ready; it said: {self.lines}")
+        return self
+
+    def _status(self, path: str) -> int:
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=10)
+        with contextlib.closing(connection):
+            connection.request("GET", path)
+            return connection.getresponse().status
 
     def get(self, path: str) -> bytes:
         connection = HTTPConnection("127.0.0.1", self.port, timeout=10)
@@ -97,7 +109,7 @@ def scraping(directory: Path, jobs: Mapping[str, int]) -> Iterator[Prometheus]:
         stderr=subprocess.PIPE,
     )
     with Prometheus(process) as prometheus:
-        yield prometheus
+        yield prometheus.ready()
 
 
 def promtool_on(page: str) -> tuple[int, str]:

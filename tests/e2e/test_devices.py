@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
+from npu_watchd.simnode import node as simulated
 from npu_watchd.simnode.state import ErrorCode, NodeState
 from tests.e2e.fake_tool import FakeTool, node_at
-from tests.e2e.harness import Page, running, until
+from tests.e2e.harness import STEADY, running, until
+from tests.e2e.page import Page
 
 QUIET = node_at("quiet", 0)
 CODES = (ErrorCode("80E01801", "a first text"), ErrorCode("80CB8009", "a second text"))
@@ -140,10 +143,8 @@ def test_what_a_chip_does_not_support_is_asked_once_and_left(tool: FakeTool) -> 
         tool.forgets(f"info -t memory -i {npu}")
     with running(tool.config) as daemon:
         daemon.all_read()
-        asked = tool.calls().count
-        again = asked("info -t usages -i 0") + 2
+        again = tool.calls().count("info -t usages -i 0") + 2
         until(lambda: tool.calls().count("info -t usages -i 0") >= again, "two more rounds")
-        assert [asked(f"info -t memory -i {npu}") for npu in range(8)] == [1] * 8
         assert [tool.calls().count(f"info -t memory -i {npu}") for npu in range(8)] == [1] * 8
         assert daemon.device("0")["unsupported"] == {"npu_temp": "This device does not support querying."}
         assert daemon.device("0")["health"] == "ok", "what a chip has not is no fault of it"
@@ -187,3 +188,58 @@ def test_without_a_map_the_device_id_says_where_it_is_from(tool: FakeTool) -> No
         assert [device["device_id"] for device in daemon.snapshot()["devices"]] == list("01234567")
         tool.shows(QUIET)
         until(lambda: daemon.device("7")["device_id_source"] == "logic_id", "the map is read, and believed")
+
+
+def test_a_health_without_a_word_makes_one_die_unknown_and_not_its_twin(tool: FakeTool) -> None:
+    tool.shows(node_at("a3_16_dies", 0))
+    all_ok = {str(number): "ok" for number in range(16)}
+    with running(tool.config) as daemon:
+        daemon.shows(lambda page: page.states() == all_ok, "sixteen dies are ok")
+        tool.shows(node_at("a3_16_dies", 250))
+        page = daemon.shows(lambda page: page.states() == all_ok | {"9": "unknown"}, "die 9 is unknown, die 8 is not")
+        assert page.value("npu_devices_present") == 16
+
+
+def test_a_dead_a3_die_takes_its_twin_along_and_both_keep_their_numbers(tool: FakeTool) -> None:
+    tool.shows(node_at("a3_16_dies", 0))
+    with running(tool.config) as daemon:
+        daemon.shows(lambda page: page.value("npu_devices_present") == 16, "sixteen dies")
+        tool.shows(node_at("a3_16_dies", 400))
+        page = daemon.shows(lambda page: page.value("npu_devices_present") == 14, "two are gone")
+        assert page.value("npu_devices_expected") == 16
+        present = {str(number): 1.0 for number in range(16)} | {"2": 0.0, "3": 0.0}
+        assert page.by_device("npu_device_present") == present
+        assert {device["device_id"]: device["npu"] for device in daemon.snapshot()["devices"]} == {
+            str(number): number // 2 for number in range(16)
+        }
+
+
+def test_a_950_without_a_heartbeat_is_unknown_and_its_zeros_are_not_exported(tool: FakeTool) -> None:
+    tool.shows(node_at("ascend950", 0))
+    with running(tool.config) as daemon:
+        daemon.shows(_all_ok, "eight devices are ok")
+        assert {device["device_id_source"] for device in daemon.snapshot()["devices"]} == {"phy_id"}
+        tool.shows(node_at("ascend950", 200))
+        page = daemon.shows(lambda page: page.states() == _states(d6="unknown"), "device 6 is unknown")
+        assert sorted(page.by_device("npu_device_temperature_celsius", sensor="chip")) == list("0123457")
+        assert sorted(page.by_device("npu_device_memory_used_bytes", memory="hbm")) == list("0123457")
+        assert sorted(page.by_device("npu_device_power_watts")) == list("0123457")
+        assert not any(" -c " in call for call in tool.calls()), "its chips have no ids"
+
+
+def test_a_card_that_dies_step_by_step_on_the_simulated_node_itself(tmp_path: Path) -> None:
+    """The real executables: first the sub-queries of device 5 fail, then it is gone."""
+    config = simulated.install("device_lost", tmp_path, speed=0, at=0, listen=("127.0.0.1:0",))
+    config.write_text(config.read_text(encoding="utf-8") + STEADY, encoding="utf-8")
+    with running(config) as daemon:
+        daemon.shows(_all_ok, "eight devices are ok")
+        assert "npu_node_log_events_total" not in daemon.page().samples
+        simulated.set_clock(tmp_path, 200)
+        page = daemon.shows(lambda page: page.states() == _states(d5="unknown"), "device 5 is unknown")
+        assert sorted(page.by_device("npu_device_memory_used_bytes", memory="hbm")) == list("0123467")
+        assert page.value("npu_devices_present") == 8
+        page = daemon.shows(lambda page: "npu_node_log_events_total" in page.samples, "its error log is read")
+        assert sum(page.samples["npu_node_log_events_total"].values()) >= 1
+        simulated.set_clock(tmp_path, 400)
+        page = daemon.shows(lambda page: page.value("npu_devices_present") == 7, "device 5 is gone")
+        assert page.value("npu_device_present", device_id="5") == 0

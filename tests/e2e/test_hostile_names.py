@@ -10,7 +10,8 @@ import pytest
 from npu_watchd.simnode.npu_smi import answer
 from npu_watchd.simnode.state import ChipState, NodeState, Process
 from tests.e2e.fake_tool import FakeTool, node_at
-from tests.e2e.harness import command, parsed, running
+from tests.e2e.harness import command, running
+from tests.e2e.page import parsed
 from tests.e2e.prometheus import promtool_on
 
 NAMES = {

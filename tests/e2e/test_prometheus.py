@@ -12,22 +12,23 @@ import pytest
 from npu_watchd.simnode import node, scenario_file
 from npu_watchd.simnode.state import ChipState, NodeState
 from npu_watchd.simnode.timeline import state_at
-from tests.e2e.fake_tool import fake_tool
-from tests.e2e.harness import STEADY, Daemon, Labels, Page, launch, until
+from tests.e2e.fake_tool import FakeTool, fake_tool
+from tests.e2e.harness import STEADY, Daemon, launch, running, until
+from tests.e2e.page import Labels, Page
 from tests.e2e.prometheus import Prometheus, promtool_on, scraping
 
 pytestmark = pytest.mark.xdist_group("prometheus")
 
 OWN = """
 title = "Numbers that this test can say by heart"
-description = "Four 910B3; device 2 is hot and ill, device 3 is lost."
+description = "Three 910B3; device 1 is hot and ill, device 2 is lost."
 generation = "910B3"
 tool_version = "25.5.1"
-cards = 4
+cards = 3
 
 [[at]]
 t = 0
-device = 2
+device = 1
 temperature = 88
 hbm_temperature = 93
 power = 301.5
@@ -43,16 +44,12 @@ load.aicore = 97
 
 [[at]]
 t = 10
-device = 3
+device = 2
 lost = true
 """
 
 INSTANTS = {"hbm_storm": 7300.0, "a3_16_dies": 120.0, "duo_310p": 280.0, "ascend950": 500.0}
 """Shipped scenario → the second at which its node stands."""
-
-INSTALLED = ("own", "duo_310p")
-"""Jobs whose tool is the simulated node's own executable. It is a Python a call, which two cores cannot start for five
-nodes at once; the others' is a shell script that prints the same text."""
 
 
 @dataclass(frozen=True)
@@ -93,18 +90,19 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
         daemons: dict[str, Daemon] = {}
         for job, (scenario, at) in scenarios.items():
             (directory / job).mkdir()
-            if job in INSTALLED:
+            if job == "own":
                 config = node.install(scenario, directory / job, speed=0, at=at, listen=("127.0.0.1:0",))
                 config.write_text(config.read_text(encoding="utf-8") + STEADY, encoding="utf-8")
             else:
+                # The same text from a shell script: two cores cannot start a Python a call for five nodes at once.
                 tool = fake_tool(directory / job)
                 tool.shows(states[job])
                 config = tool.write_config(STEADY)
             daemons[job] = stack.enter_context(Daemon(launch("run", "--config", config)))
-        # The identity of the device that gets lost is learnt first.
-        daemons["own"].ready().all_read()
+        # The device that gets lost was there first.
+        daemons["own"].ready().shows(lambda page: page.value("npu_devices_present") == 3, "three devices")
         node.set_clock(directory / "own", 10.0)
-        daemons["own"].shows(lambda page: page.value("npu_devices_present") == 3, "one device is lost")
+        daemons["own"].shows(lambda page: page.value("npu_devices_present") == 2, "one device is lost")
         for daemon in daemons.values():
             daemon.ready().all_read()
         ports = {job: daemon.port for job, daemon in daemons.items()}
@@ -153,23 +151,23 @@ def test_prometheus_finds_nothing_to_complain_about(fleet: Fleet) -> None:
 
 
 def test_the_numbers_of_an_ill_device_arrive(fleet: Fleet) -> None:
-    def of_2(selector: str, *labels: str) -> dict[tuple[str, ...], float]:
+    def of_1(selector: str, *labels: str) -> dict[tuple[str, ...], float]:
         name, _, rest = selector.partition("{")
-        return fleet.series("own", f'{name}{{device_id="2"' + ("," + rest if rest else "}"), *labels)
+        return fleet.series("own", f'{name}{{device_id="1"' + ("," + rest if rest else "}"), *labels)
 
-    assert of_2("npu_device_temperature_celsius", "sensor") == {("chip",): 88, ("hbm",): 93}
-    assert of_2("npu_device_power_watts") == {(): 301.5}
-    assert of_2("npu_device_memory_used_bytes", "memory") == {("hbm",): 60000 * 1024 * 1024}
-    assert of_2("npu_device_memory_total_bytes", "memory") == {("hbm",): 65536 * 1024 * 1024}
-    assert of_2('npu_device_utilization_ratio{unit="aicore"}') == {(): 0.97}
-    assert of_2('npu_device_memory_errors_total{memory="hbm"}', "kind") == {("single_bit",): 4711, ("double_bit",): 3}
-    assert of_2('npu_device_memory_lifetime_errors_total{memory="hbm"}', "kind") == {
+    assert of_1("npu_device_temperature_celsius", "sensor") == {("chip",): 88, ("hbm",): 93}
+    assert of_1("npu_device_power_watts") == {(): 301.5}
+    assert of_1("npu_device_memory_used_bytes", "memory") == {("hbm",): 60000 * 1024 * 1024}
+    assert of_1("npu_device_memory_total_bytes", "memory") == {("hbm",): 65536 * 1024 * 1024}
+    assert of_1('npu_device_utilization_ratio{unit="aicore"}') == {(): 0.97}
+    assert of_1('npu_device_memory_errors_total{memory="hbm"}', "kind") == {("single_bit",): 4711, ("double_bit",): 3}
+    assert of_1('npu_device_memory_lifetime_errors_total{memory="hbm"}', "kind") == {
         ("single_bit",): 9000,
         ("double_bit",): 5,
     }
-    assert of_2('npu_device_memory_isolated_pages{memory="hbm"}', "kind") == {("single_bit",): 0, ("double_bit",): 2}
-    assert of_2("npu_device_error_code_active", "code", "level") == {("80e01801", "alarm"): 1}
-    assert of_2("npu_device_health", "state") == {
+    assert of_1('npu_device_memory_isolated_pages{memory="hbm"}', "kind") == {("single_bit",): 0, ("double_bit",): 2}
+    assert of_1("npu_device_error_code_active", "code", "level") == {("80e01801", "alarm"): 1}
+    assert of_1("npu_device_health", "state") == {
         ("ok",): 0,
         ("warning",): 0,
         ("alarm",): 1,
@@ -179,14 +177,14 @@ def test_the_numbers_of_an_ill_device_arrive(fleet: Fleet) -> None:
 
 
 def test_a_lost_device_arrives_as_not_present_and_without_values(fleet: Fleet) -> None:
-    assert fleet.series("own", "npu_devices_expected") == {(): 4}
-    assert fleet.series("own", "npu_devices_present") == {(): 3}
-    assert fleet.by_device("own", "npu_device_present") == {"0": 1, "1": 1, "2": 1, "3": 0}
-    assert set(fleet.by_device("own", 'npu_device_temperature_celsius{sensor="chip"}')) == {"0", "1", "2"}
-    assert fleet.series("own", 'npu_device_info{device_id="3"}', "npu_id", "name", "pci_address") == {
-        ("3", "910B3", "0000:82:00.0"): 1
+    assert fleet.series("own", "npu_devices_expected") == {(): 3}
+    assert fleet.series("own", "npu_devices_present") == {(): 2}
+    assert fleet.by_device("own", "npu_device_present") == {"0": 1, "1": 1, "2": 0}
+    assert set(fleet.by_device("own", 'npu_device_temperature_celsius{sensor="chip"}')) == {"0", "1"}
+    assert fleet.series("own", 'npu_device_info{device_id="2"}', "npu_id", "name", "pci_address") == {
+        ("2", "910B3", "0000:81:00.0"): 1
     }
-    assert fleet.true("own", 'npu_device_health{device_id="3"}', "state") == {("unknown",)}
+    assert fleet.true("own", 'npu_device_health{device_id="2"}', "state") == {("unknown",)}
 
 
 @pytest.mark.parametrize("job", INSTANTS)
@@ -247,6 +245,25 @@ def test_promtool_finds_every_page_clean_and_the_budget_kept(fleet: Fleet, job: 
     assert max(of_device.values()) <= 80
     assert of_node <= 200
     assert len(of_device) == len(fleet.states[job].chips)
+
+
+@pytest.mark.parametrize("scenario", sorted(set(scenario_file.names()) - set(INSTANTS)))
+def test_promtool_finds_the_pages_of_all_other_scenarios_clean(tool: FakeTool, scenario: str) -> None:
+    """In the middle of what happens there."""
+    loaded = scenario_file.load(scenario)
+    instants = loaded.instants()
+    node_then = state_at(loaded, instants[len(instants) // 2] + 1)
+    tool.shows(node_then)
+    answers = node_then.driver == "ok" and node_then.tool.mood == "ok"
+    with running(tool.config) as daemon:
+        if answers:
+            success = "npu_watchd_probe_last_success_timestamp_seconds"
+            daemon.shows(lambda page: page.value(success, probe="npu_board") is not None, "the last of the probes")
+        page = daemon.page()
+    assert promtool_on(page.text) == (0, "")
+    seen = sum(len(card.chips) for card in node_then.seen())
+    assert len(page.about_devices()) > 5 if answers else page.about_devices() == set()
+    assert sum(page.by_device("npu_device_present").values()) == (seen if answers else 0)
 
 
 def _all_series(page: Page) -> list[Labels]:

@@ -1,4 +1,4 @@
-"""Debian's own lspci on a made sysfs tree, in a mount namespace of its own: it sees the bus that we made, and so do we."""
+"""Debian's own lspci on a made sysfs tree, in a mount namespace of its own: it sees that bus, and we see the same."""
 
 from __future__ import annotations
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.fake_tool import FakeTool, node_at
-from tests.e2e.harness import Page, command, processes_below, running, until
+from tests.e2e.harness import command, processes_below, running, until
+from tests.e2e.page import Page
 
 QUIET = node_at("quiet", 0)
 

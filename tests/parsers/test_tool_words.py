@@ -9,7 +9,7 @@ import pytest
 
 from npu_watchd.model.reading import Failure, FailureKind, Output
 from npu_watchd.parsers import blocks, card_list, device_map, ecc, health, info_table, process_memory
-from npu_watchd.parsers.tool_words import refusal_of
+from npu_watchd.parsers.tool_words import may_refuse, refusal_of
 from tests.parsers.texts import said
 
 LOADER = (
@@ -161,3 +161,13 @@ def test_stdout_comes_before_stderr_and_a_good_answer_is_no_refusal() -> None:
 def test_a_card_whose_every_chip_fails_says_so_in_the_tools_words() -> None:
     text = '\tNPU ID : 0\nFailed to query npu chip: 0 info.\n\nFailed to query "usages" info.\n'
     assert said(blocks.parse, text) == (FailureKind.EXIT, "Failed to query npu chip: 0 info.")
+
+
+@pytest.mark.parametrize("text", [case.values[0] for case in SAID], ids=[case.id for case in SAID])
+def test_the_quick_look_misses_no_refusal(text: str) -> None:
+    assert may_refuse(text)
+    assert may_refuse(f"\tNPU ID : 0\n{text}")
+
+
+def test_the_quick_look_passes_over_a_good_answer() -> None:
+    assert not may_refuse("\tHealth Status : OK\n\tError Code : NA\n")

@@ -1,4 +1,4 @@
-/* A libdcmi.so that answers as told at compile time; see dcmi_stub.py. Signatures: the DCMI manual of 910B. */
+/* A libdcmi.so that answers as told at compile time; see test_dcmi_helper.py. Signatures: the DCMI manual of 910B. */
 #include <signal.h>
 #include <stdio.h>
 #include <unistd.h>

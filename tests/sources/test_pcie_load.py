@@ -206,3 +206,41 @@ def test_pcm_that_cannot_count_is_a_failure_and_not_an_idle_socket(answer: Outpu
     failure = pcie_load.pcm_loads(answer)
     assert isinstance(failure, Failure)
     assert failure.kind is kind
+
+
+def fake(tool: Path, script: str) -> str:
+    tool.write_text(f"#!/bin/sh\n{script}\n")
+    tool.chmod(0o755)
+    return str(tool)
+
+
+def test_a_perf_that_answers_is_asked_in_words_that_name_each_device_and_is_read(tmp_path: Path) -> None:
+    capture = CAPTURES / "pcie/perf-stat__csv_semicolon__two_npus.txt"
+    perf = fake(tmp_path / "perf", f'for word in "$@"; do echo "$word"; done > {tmp_path}/asked\ncat {capture}')
+    runner = ToolRunner(clock=time.monotonic)
+    argv = pcie_load.perf_argv(perf, PATHS, (UNIT,))
+    assert not isinstance(argv, Failure)
+    answer = runner.run(argv, 10.0)
+    runner.close()
+    assert isinstance(answer, Output)
+    loads = pcie_load.perf_loads(answer, PATHS)
+    assert not isinstance(loads, Failure)
+    assert loads[DeviceKey(0)] == PcieLoad(4e9 / 0.50001234, 1e9 / 0.50001234, 0.50001234, "perf")
+    assert (tmp_path / "asked").read_text().splitlines()[7].split("/,") == [
+        "hisi_pcie2_core0/event=0x0104,bdf=0xc100",
+        "hisi_pcie2_core0/event=0x1005,bdf=0xc100",
+        "hisi_pcie2_core0/event=0x0104,bdf=0xc200",
+        "hisi_pcie2_core0/event=0x1005,bdf=0xc200/",
+    ]
+
+
+def test_a_pcm_that_never_ends_its_interval_is_ended_with_what_it_said(tmp_path: Path) -> None:
+    pcm = fake(tmp_path / "pcm-pcie", "echo Skt,PCIRdCur\nexec sleep 60")
+    runner = ToolRunner(clock=time.monotonic)
+    began = time.monotonic()
+    answer = runner.run(pcie_load.pcm_argv(pcm), 0.5)
+    runner.close()
+    assert time.monotonic() - began < 5.0
+    assert isinstance(answer, Failure)
+    assert answer.kind is FailureKind.TIMEOUT
+    assert "Skt,PCIRdCur" in answer.detail
