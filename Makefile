@@ -28,7 +28,7 @@ test: $(VENV)/.dev ## everything that must hold: format, lint, types, generated 
 	@tools/debian_packages.sh $(DEBIAN_PACKAGES)
 	@$(MAKE) --no-print-directory check
 	@$(SAY) 'tests'
-	@$(BIN)/python -m pytest -n logical --dist loadgroup $(T)
+	@$(BIN)/python -m pytest -n logical --dist loadfile $(T)
 
 check: $(VENV)/.dev ## the part of `make test` that takes seconds
 	@$(SAY) 'format' && $(BIN)/ruff format --check .

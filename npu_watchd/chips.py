@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 
 _EVERY_CHIP = frozenset({"npu_ecc", "npu_health", "npu_usages", "npu_common", "npu_board"})
+# The training chips have a RoCE port each, asked about by logic id. The 950's forms want die and port: not asked yet.
+_OWN_PORT = frozenset({"hccn_link", "hccn_link_stat", "hccn_stat", "hccn_net_health", "hccn_optical", "hccn_speed"})
 _VITAL = frozenset({"npu_info", "npu_ecc", "npu_health"})
 
 
@@ -30,14 +32,14 @@ PROFILES: tuple[ChipProfile, ...] = (
     ChipProfile("310P", re.compile(r"310P"), False, _EVERY_CHIP),
     ChipProfile("310B", re.compile(r"310B"), False, _EVERY_CHIP),
     ChipProfile("310", re.compile(r"310$"), False, _EVERY_CHIP),
-    ChipProfile("910A", re.compile(r"910(?:A|Pro|Premium|B$)"), True, _EVERY_CHIP | {"npu_temp"}),
-    ChipProfile("910B", re.compile(r"910B\d"), True, _EVERY_CHIP | {"npu_temp", "npu_hccs"}),
+    ChipProfile("910A", re.compile(r"910(?:A|Pro|Premium|B$)"), True, _EVERY_CHIP | _OWN_PORT | {"npu_temp"}),
+    ChipProfile("910B", re.compile(r"910B\d"), True, _EVERY_CHIP | _OWN_PORT | {"npu_temp", "npu_hccs"}),
     # A3 prints the family's name only; it alone does so with an `Ascend` prefix in the table.
-    ChipProfile("A3", re.compile(r"910(?:_93|C|$)"), True, _EVERY_CHIP | {"npu_temp", "npu_hccs"}),
+    ChipProfile("A3", re.compile(r"910(?:_93|C|$)"), True, _EVERY_CHIP | _OWN_PORT | {"npu_temp", "npu_hccs"}),
     ChipProfile("950", re.compile(r"950"), True, _EVERY_CHIP | {"npu_temp", "npu_pcie_err"}),
 )
 GENERIC = ChipProfile(
-    "GENERIC", re.compile(r""), None, _EVERY_CHIP | {"npu_temp", "npu_hccs", "npu_pcie_err"}, known=False
+    "GENERIC", re.compile(r""), None, _EVERY_CHIP | _OWN_PORT | {"npu_temp", "npu_hccs", "npu_pcie_err"}, known=False
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -67,7 +68,14 @@ def demo(scenario: str, speed: float, port: int, list_them: bool) -> None:
             file = node.install(scenario, Path(directory), speed=speed, listen=(f"127.0.0.1:{port}",))
         except scenario_file.ScenarioError as error:
             raise SystemExit(_complain(str(error), BAD_CONFIG)) from error
-        code = _serve(_load(file), announce=True)
+        over = threading.Event()
+        kernel = threading.Thread(target=node.keep_fresh, args=(file.parent, over), name="simulated kernel")
+        kernel.start()
+        try:
+            code = _serve(_load(file), announce=True)
+        finally:
+            over.set()
+            kernel.join()
     sys.exit(code)
 
 
@@ -107,7 +115,8 @@ def status(group_file: Path | None, as_json: bool, config_file: Path | None) -> 
     from npu_watchd.daemon import clock
     from npu_watchd.sinks import snapshot_file, terminal
 
-    settings = _load(config_file or group_file)
+    # 2 would say quarantine.
+    settings = _load(config_file or group_file, otherwise=NO_DAEMON)
     try:
         raw, document = snapshot_file.read(settings.paths.runtime_dir)
     except FileNotFoundError as error:
@@ -130,7 +139,10 @@ def parse(kind: str, file: Path | None) -> None:
     r"""What we understand of a tool's text (FILE or stdin), as JSON. Exit: 0, or 1 with `line N: ...` on stderr.
 
     \b
-    KIND is one of: npu-smi-info npu-smi-map npu-smi-list npu-smi-ecc npu-smi-health npu-smi-block npu-smi-proc-mem
+    KIND is one of:
+      npu-smi-info npu-smi-map npu-smi-list npu-smi-ecc npu-smi-health npu-smi-block npu-smi-proc-mem
+      hccn-link hccn-link-stat hccn-stat hccn-speed hccn-net-health hccn-optical
+      ibstat rdma-link aer lspci perf-stat pcm-pcie
     """
     import msgspec
 
@@ -151,7 +163,24 @@ def parse(kind: str, file: Path | None) -> None:
 
 
 def _kinds() -> Mapping[str, Callable[[str], object]]:
-    from npu_watchd.parsers import blocks, card_list, device_map, ecc, health, info_table, process_memory
+    from npu_watchd.parsers import (
+        blocks,
+        card_list,
+        device_map,
+        ecc,
+        hccn,
+        hccn_optical,
+        hccn_stat,
+        health,
+        ibstat,
+        info_table,
+        lspci,
+        pcie,
+        pcm,
+        perf_stat,
+        process_memory,
+        rdma_link,
+    )
 
     return {
         "npu-smi-info": info_table.parse,
@@ -161,6 +190,18 @@ def _kinds() -> Mapping[str, Callable[[str], object]]:
         "npu-smi-health": health.parse,
         "npu-smi-block": blocks.parse,
         "npu-smi-proc-mem": process_memory.parse,
+        "hccn-link": hccn.link,
+        "hccn-link-stat": hccn.link_history,
+        "hccn-speed": hccn.speed,
+        "hccn-net-health": hccn.net_health,
+        "hccn-stat": hccn_stat.parse,
+        "hccn-optical": hccn_optical.parse,
+        "ibstat": ibstat.parse,
+        "rdma-link": rdma_link.parse,
+        "aer": pcie.aer,
+        "lspci": lspci.parse,
+        "perf-stat": perf_stat.parse,
+        "pcm-pcie": pcm.parse,
     }
 
 
@@ -227,20 +268,20 @@ def config_init(group_file: Path | None, file: Path | None, config_file: Path | 
     click.echo(f"{target}: written", err=True)
 
 
-def _load(file: Path | None) -> configs.Config:
-    """The checked config; a bad one ends the program here."""
+def _load(file: Path | None, *, otherwise: int = BAD_CONFIG) -> configs.Config:
+    """The checked config; a bad one ends the program here, with the code `otherwise`."""
     from npu_watchd import config as configs
 
     try:
         return configs.load(file, defaults=_probe_defaults())
     except configs.ConfigError as error:
-        sys.exit(_complain(str(error), BAD_CONFIG))
+        sys.exit(_complain(str(error), otherwise))
 
 
 def _probe_defaults() -> Mapping[str, Any]:
-    from npu_watchd.sources.probes import PROBES
+    from npu_watchd.sources.probes import DEFAULTS
 
-    return {probe.name: probe for probe in PROBES}
+    return DEFAULTS
 
 
 def _complain(message: str, code: int, *, prefix: str = "npu-watchd: ") -> int:

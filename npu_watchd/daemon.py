@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import select
 import signal
 import socket
@@ -19,11 +18,11 @@ from apscheduler.schedulers.background import BackgroundScheduler
 
 from npu_watchd import __version__, config
 from npu_watchd.catalogue import CATALOGUE
-from npu_watchd.chips import profile_of
 from npu_watchd.decide.changes import changes
-from npu_watchd.memory.board import Board, Watch
+from npu_watchd.lanes import Lanes, node_name
 from npu_watchd.model.reading import Failure, Tick
 from npu_watchd.model.snapshot import Engine, Outcome
+from npu_watchd.parsers.pcie import aer_line
 from npu_watchd.parsers.tool_log import failures_in
 from npu_watchd.sinks.metrics import Exposition
 from npu_watchd.sinks.snapshot_file import SnapshotFile
@@ -31,25 +30,24 @@ from npu_watchd.sinks.systemd import Notifier
 from npu_watchd.sinks.web.api import snapshot_json
 from npu_watchd.sinks.web.publication import Published
 from npu_watchd.sinks.web.server import WebServer
-from npu_watchd.sources.agenda import Agenda
 from npu_watchd.sources.files import Root
-from npu_watchd.sources.lane import Lane, Orders
-from npu_watchd.sources.probes import PROBES
-from npu_watchd.sources.rounds import Pace
+from npu_watchd.sources.kernel_log import KernelLog
+from npu_watchd.sources.probes import DEFAULTS
 from npu_watchd.sources.runner import ToolRunner
 from npu_watchd.sources.tool_log import ToolLog
 
 Log = structlog.typing.FilteringBoundLogger
 
-_LANE_S = 1.0
-"""How often a tool's lane looks for a call that is due."""
 _WATCH_S = 2.0
 """How often the main thread looks at the clocks; a signal wakes it at once."""
-_BURST_S = 30.0
-"""Tool seconds that may be spent at once: the first round of a 16-die node at 0.3 s a call (assumption)."""
 _JUMP_S = 2.0
 """Wall and monotonic clock further apart than this between two looks: somebody set the clock."""
 _TOOL_LOG_S = 5.0
+_NEED_RESTART = (
+    *("web.listen", "web.config_file", "engine.tool_share", "fabric.exclude_devices"),
+    *("paths.runtime_dir", "paths.npu_tool_log", "paths.sysfs", "paths.procfs"),
+)
+"""Keys that are read once, at the start."""
 _FIRST_CYCLE_S = 12.0
 """How long the first cycle waits for the first table: the deadline of `npu-smi info`, and some."""
 
@@ -76,10 +74,10 @@ class Daemon:
         self._clock_jumps = 0
         self._published: Published | None = None
         self._runner = ToolRunner(clock=time.monotonic)
-        self._board = Board(_node(settings), _boot_id(settings), _expected(settings), self._watch)
-        agenda = Agenda(settings.engine.tool_share, _BURST_S, random.random)
-        self._lane = Lane(self._runner.run, agenda, self._board, clock, _orders(settings))
+        self._lanes = Lanes(settings, _boot_id(settings), self._runner.run, clock, self._stop)
+        self._board = self._lanes.board
         self._tool_log = ToolLog(settings.paths.npu_tool_log)
+        self._kernel_log = KernelLog(settings.paths.dev / "kmsg")
         self._snapshot_file = SnapshotFile(settings.paths.runtime_dir)
         self._file_problem: str | None = None
         self._web = WebServer(
@@ -118,7 +116,7 @@ class Daemon:
             for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
                 signal.signal(number, self._on_signal)
             announce()
-            self._log.info("started", version=__version__, urls=list(self.urls), node=_node(self._settings))
+            self._log.info("started", version=__version__, urls=list(self.urls), node=node_name(self._settings))
             self._schedule()
             try:
                 self._keep_watch(woken)
@@ -128,14 +126,14 @@ class Daemon:
 
     def _schedule(self) -> None:
         every = self._scheduler.add_job
-        every(self._read_tool_log, "interval", seconds=_TOOL_LOG_S, executor="files", next_run_time=_now())
+        every(self._read_logs, "interval", seconds=_TOOL_LOG_S, executor="files", next_run_time=_now())
         cycle_s = self._settings.engine.cycle_s
         # The first cycle comes with the first table, so that what is served has something to say; or without it.
         first = _now() + timedelta(seconds=_FIRST_CYCLE_S)
         every(self._cycle_or_report, "interval", seconds=cycle_s, executor="engine", next_run_time=first, id="cycle")
         self._scheduler.start()
-        # Not a job: a look costs some ten microseconds, and APScheduler's planning of one half a millisecond.
-        threading.Thread(target=self._look_for_work, name="lane", daemon=True).start()
+        # Not jobs: a lane's look costs some ten microseconds, and APScheduler's planning of one half a millisecond.
+        self._lanes.start(self._worked, self._lane_failed)
 
     def _keep_watch(self, woken: socket.socket) -> None:
         """Until told to stop: see the clock jump, and take a new config."""
@@ -165,30 +163,27 @@ class Daemon:
         self._snapshot_file.remove()
         self._log.info("stopped")
 
-    def _look_for_work(self) -> None:
-        while not self._stop.is_set():
-            self._work()
-            self._stop.wait(_LANE_S)
+    def _worked(self, probe: str) -> None:
+        if probe == "npu_info" and self._published is None:
+            self._hurry_cycle()
 
-    def _work(self) -> None:
-        try:
-            while not self._stop.is_set():
-                probe = self._lane.turn()
-                if probe is None:
-                    return
-                if probe == "npu_info" and self._published is None:
-                    self._hurry_cycle()
-        except Exception as error:  # a fault of ours must not end the lane: it is logged and the next turn comes
-            self._log.exception("lane_failed", error=str(error))
+    def _lane_failed(self, error: Exception) -> None:
+        """A fault of ours must not end a lane: it is logged, and the next turn comes."""
+        self._log.error("lane_failed", error=str(error), exc_info=error)
 
     def _hurry_cycle(self) -> None:
         self._scheduler.modify_job("cycle", next_run_time=_now())
 
-    def _read_tool_log(self) -> None:
+    def _read_logs(self) -> None:
+        said = self._kernel_log.poll()
+        if not isinstance(said, Failure):
+            errors = [error for error in map(aer_line, said) if error is not None]
+            self._board.take_kernel_log(errors, clock(), self._lanes.periods_s().get)
         found = self._tool_log.poll()
         if not isinstance(found, Failure):
             events = (failures_in(line) for line in found.lines)
-            self._board.count_log_events(str(event.code) for event in events if event is not None)
+            named = [(event.function, event.code) for event in events if event is not None]
+            self._board.take_log(named, clock())
 
     def _cycle_or_report(self) -> None:
         """A fault of ours costs one cycle; if it stays, systemd's watchdog is no longer fed and starts us anew."""
@@ -199,8 +194,8 @@ class Daemon:
 
     def _cycle(self) -> None:
         began = clock()
-        share, stretch = self._lane.load(began)
-        snapshot = self._board.snapshot(began, self._lane.periods_s().get)
+        share, stretch = self._lanes.load(began)
+        snapshot = self._board.snapshot(began, self._lanes.periods_s().get)
         engine = Engine(
             version=__version__,
             cycle_duration_s=self._cycle_duration_s,
@@ -233,57 +228,24 @@ class Daemon:
                 self._log.warning("snapshot_file_failed", error=problem, costs="`npu-watchd status` sees no daemon")
         self._file_problem = problem
 
-    def _watch(self, name: str | None) -> Watch:
-        profile = profile_of(name)
-        paces = _paces(self._settings)
-        probes = frozenset(probe for probe in profile.probes if probe in paces)
-        off = frozenset(probe for probe in profile.vital & profile.probes if probe not in paces)
-        return Watch(profile.name, probes, profile.vital, off)
-
     def _take_new_config(self) -> None:
         """SIGHUP: a bad file changes nothing but what /metrics says of it."""
         try:
-            settings = config.load(self._settings.file, defaults=PROBE_DEFAULTS)
+            settings = config.load(self._settings.file, defaults=DEFAULTS)
         except config.ConfigError as error:
             self._reload_ok = False
             self._log.error("config_reload_failed", error=str(error))
             return
-        for key in ("web.listen", "web.config_file", "engine.tool_share", "paths.runtime_dir", "paths.npu_tool_log"):
+        for key in _NEED_RESTART:
             if attrgetter(key)(settings) != attrgetter(key)(self._settings):
                 self._log.warning("config_needs_restart", key=key)
         self._settings, self._reload_ok = settings, True
-        self._board.configure(_node(settings), _expected(settings))
-        self._lane.take(_orders(settings))
+        self._lanes.take(settings)
         self._scheduler.reschedule_job("cycle", trigger="interval", seconds=settings.engine.cycle_s)
         self._log.info("config_reloaded", file=str(settings.file))
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         self._told.add(number)
-
-
-PROBE_DEFAULTS = {probe.name: probe for probe in PROBES}
-
-
-def _paces(settings: config.Config) -> dict[str, Pace]:
-    """The probes that are switched on, with the config's periods and deadlines where it has some."""
-    paces: dict[str, Pace] = {}
-    for probe in PROBES:
-        if settings.probe(probe.name).enabled is not False:
-            every_s, timeout_s = config.probe_times(settings, PROBE_DEFAULTS, probe.name)
-            paces[probe.name] = Pace(float(every_s or probe.every_s), float(timeout_s or probe.timeout_s))
-    return paces
-
-
-def _orders(settings: config.Config) -> Orders:
-    return Orders(str(settings.tools.npu_smi), _paces(settings), lambda name: profile_of(name).probes)
-
-
-def _node(settings: config.Config) -> str:
-    return str(settings.node.name or socket.gethostname())
-
-
-def _expected(settings: config.Config) -> int | None:
-    return None if settings.node.expected_devices is None else int(settings.node.expected_devices)
 
 
 def _boot_id(settings: config.Config) -> str | None:

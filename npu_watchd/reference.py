@@ -14,7 +14,7 @@ from npu_watchd.config.keys import BY_NAME, KEYS, Key
 from npu_watchd.config.sections import DEFAULT_FILE, PROBE_NAMES, Config
 from npu_watchd.config.text import UNUSED, probe_value
 from npu_watchd.config.values import toml_text
-from npu_watchd.sources.probes import PROBES
+from npu_watchd.sources.probes import DEFAULTS
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 """Beside the package in a checkout; an installed package has none."""
@@ -24,7 +24,7 @@ _MADE = "<!-- Made by `npu-watchd reference`; change the table in {source} inste
 
 def probe_defaults() -> ProbeDefaults:
     """Each probe's own period and deadline, by name."""
-    return {probe.name: probe for probe in PROBES}
+    return DEFAULTS
 
 
 def pages() -> dict[str, str]:
@@ -59,7 +59,7 @@ def metrics_page(catalogue: Iterable[Family]) -> str:
     """docs/metrics.md."""
     families = sorted(catalogue, key=lambda family: family.name)
     lines = [
-        _MADE.format(source="npu_watchd/catalogue.py"),
+        _MADE.format(source="npu_watchd/catalogue/"),
         "",
         "# Metrics",
         "",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -85,7 +86,7 @@ def test_help_is_a_sentence_and_a_device_metric_of_a_tool_names_its_source() -> 
         assert family.help.endswith("."), family.name
         assert "\n" not in family.help
     for family in DEVICE_FAMILIES:
-        assert "npu-smi" in family.help, family.name
+        assert re.search(r"npu-smi|hccn_tool|sysfs|DCMI|same as a share", family.help), family.name
 
 
 def page(shown: Outcome) -> list[str]:
@@ -228,3 +229,11 @@ def test_the_nodes_series() -> None:
         "npu_watchd_config_reload_success 1.0",
         "npu_watchd_clock_jumps_total 0.0",
     ]
+
+
+def test_processes_that_nothing_could_end_are_counted_by_tool() -> None:
+    whole = outcome([device(0)])
+    engine = replace(whole.engine, abandoned_processes={"npu-smi": 2})
+    shown = page(replace(whole, engine=engine))
+    assert 'npu_watchd_abandoned_processes{tool="npu-smi"} 2.0' in shown
+    assert not [line for line in page(whole) if line.startswith("npu_watchd_abandoned_processes")]

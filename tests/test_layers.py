@@ -29,7 +29,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 """Besides itself, and the package's own `__version__`."""
 
-FREE = {"daemon", "cli", "reference", "__main__", "__init__"}
+FREE = {"daemon", "lanes", "cli", "reference", "__main__", "__init__"}
 ONLY_HERE = {
     "subprocess": ("sources/runner.py", "simnode/"),
     "apscheduler": ("daemon.py",),

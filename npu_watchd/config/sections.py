@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from npu_watchd.config.values import Address, Count, Glob, Name, Seconds, Share, Tool, Url
+from npu_watchd.config.values import Address, Count, Glob, Name, RdmaPortName, Seconds, Share, Tool, Url
 
 DEFAULT_FILE = Path("/etc/npu-watchd/config.toml")
 
@@ -40,18 +40,18 @@ class NodeSection(Section, frozen=True):
 
 class ToolsSection(Section, frozen=True):
     npu_smi: Annotated[Tool, about("The vendor's device tool.")] = Tool("npu-smi")
-    hccn_tool: Annotated[Tool, about("The vendor's tool for the NPUs' own RoCE ports.", used=False)] = Tool("hccn_tool")
-    ibstat: Annotated[Tool, about("State of the host's RoCE and InfiniBand ports.", used=False)] = Tool("ibstat")
+    hccn_tool: Annotated[Tool, about("The vendor's tool for the NPUs' own RoCE ports.")] = Tool("hccn_tool")
+    ibstat: Annotated[Tool, about("State of the host's RoCE and InfiniBand ports.")] = Tool("ibstat")
     rdma: Annotated[Tool, about("The same facts from iproute2.", used=False)] = Tool("rdma")
-    perf: Annotated[Tool, about("PCIe load on Kunpeng.", used=False)] = Tool("perf")
-    pcm_pcie: Annotated[Tool, about("PCIe load on Intel.", used=False)] = Tool("pcm-pcie")
+    perf: Annotated[Tool, about("PCIe load on Kunpeng.")] = Tool("perf")
+    pcm_pcie: Annotated[Tool, about("PCIe load on Intel.")] = Tool("pcm-pcie")
     scontrol: Annotated[Tool, about("Slurm's control tool.", used=False)] = Tool("scontrol")
 
 
 class PathsSection(Section, frozen=True):
-    sysfs: Annotated[Path, about("Where /sys is.", used=False)] = Path("/sys")
+    sysfs: Annotated[Path, about("Where /sys is.")] = Path("/sys")
     procfs: Annotated[Path, about("Where /proc is.")] = Path("/proc")
-    dev: Annotated[Path, about("Where /dev is.", used=False)] = Path("/dev")
+    dev: Annotated[Path, about("Where /dev is.")] = Path("/dev")
     state_dir: Annotated[Path, about("What must survive a reboot.", used=False)] = Path("/var/lib/npu-watchd")
     runtime_dir: Annotated[Path, about("What need not: the daemon's own files for other programs on the node.")] = Path(
         "/run/npu-watchd"
@@ -109,16 +109,17 @@ class ProbesSection(Section, frozen=True):
     npu_pcie_err: Annotated[ProbeSettings, about("`-t pcie-err`, where the chip has it.")] = _OWN
     npu_hccs: Annotated[ProbeSettings, about("`-t hccs`: links between chips, where the chip has them.")] = _OWN
     npu_tool_log: Annotated[ProbeSettings, about("The tail of `paths.npu_tool_log`.")] = _OWN
-    hccn_link: Annotated[ProbeSettings, about("`hccn_tool -link`.", used=False)] = _OWN
-    hccn_link_stat: Annotated[ProbeSettings, about("`hccn_tool -link_stat`.", used=False)] = _OWN
-    hccn_stat: Annotated[ProbeSettings, about("`hccn_tool -stat`.", used=False)] = _OWN
-    hccn_net_health: Annotated[ProbeSettings, about("`hccn_tool -net_health`.", used=False)] = _OWN
-    hccn_optical: Annotated[ProbeSettings, about("`hccn_tool -optical`.", used=False)] = _OWN
-    ibstat: Annotated[ProbeSettings, about("The host's RoCE and InfiniBand ports.", used=False)] = _OWN
-    rdma_counters: Annotated[ProbeSettings, about("Counters of those ports.", used=False)] = _OWN
-    pcie_link: Annotated[ProbeSettings, about("PCIe speed and width up to the root port.", used=False)] = _OWN
-    pcie_aer: Annotated[ProbeSettings, about("PCIe error counters.", used=False)] = _OWN
-    pcie_load: Annotated[ProbeSettings, about("PCIe throughput.", used=False)] = _OWN
+    hccn_link: Annotated[ProbeSettings, about("`hccn_tool -link`.")] = _OWN
+    hccn_link_stat: Annotated[ProbeSettings, about("`hccn_tool -link_stat`.")] = _OWN
+    hccn_stat: Annotated[ProbeSettings, about("`hccn_tool -stat`.")] = _OWN
+    hccn_net_health: Annotated[ProbeSettings, about("`hccn_tool -net_health`.")] = _OWN
+    hccn_optical: Annotated[ProbeSettings, about("`hccn_tool -optical`.")] = _OWN
+    hccn_speed: Annotated[ProbeSettings, about("`hccn_tool -speed`.")] = _OWN
+    ibstat: Annotated[ProbeSettings, about("The host's RoCE and InfiniBand ports.")] = _OWN
+    rdma_counters: Annotated[ProbeSettings, about("Counters of those ports.")] = _OWN
+    pcie_link: Annotated[ProbeSettings, about("PCIe speed and width up to the root port.")] = _OWN
+    pcie_aer: Annotated[ProbeSettings, about("PCIe error counters.")] = _OWN
+    pcie_load: Annotated[ProbeSettings, about("PCIe throughput; off unless enabled, as each reading costs.")] = _OWN
     processes: Annotated[ProbeSettings, about("From pid to job.", used=False)] = _OWN
     host: Annotated[ProbeSettings, about("Pressure, memory and shared memory of the host.", used=False)] = _OWN
     kernel_log: Annotated[ProbeSettings, about("/dev/kmsg.", used=False)] = _OWN
@@ -182,6 +183,25 @@ class ContentionSection(Section, frozen=True):
     )
 
 
+class FabricSection(Section, frozen=True):
+    expected_ports: Annotated[
+        tuple[RdmaPortName, ...],
+        about(
+            "RDMA ports of the host that should be up.",
+            unset="those that were up since the daemon started",
+            example=(RdmaPortName("mlx5_0/1"),),
+        ),
+    ] = ()
+    exclude_devices: Annotated[
+        tuple[Name, ...],
+        about(
+            "Patterns of RDMA devices that are not read: on some physical functions a read floods the kernel's log.",
+            unset="none",
+            example=(Name("mlx5_bond_*"),),
+        ),
+    ] = ()
+
+
 class LogsSection(Section, frozen=True):
     plog: Annotated[tuple[Glob, ...], about("The vendor's logs.", unset="none", used=False)] = ()
     training: Annotated[tuple[Glob, ...], about("Logs of training jobs.", unset="none", used=False)] = ()
@@ -205,6 +225,7 @@ class Sections(Section, frozen=True):
     alertmanager: Annotated[AlertmanagerSection, about("Where alerts go.", used=False)] = AlertmanagerSection()
     quarantine: Annotated[QuarantineSection, about("What a verdict may do.", used=False)] = QuarantineSection()
     contention: Annotated[ContentionSection, about("What counts as contention.", used=False)] = ContentionSection()
+    fabric: Annotated[FabricSection, about("The host's RDMA ports.")] = FabricSection()
     limits: Annotated[
         dict[str, Any],
         about('Thresholds, each a number, a duration or a size; `[limits.chip."910B3"]` for one silicon.', used=False),

@@ -181,6 +181,20 @@ class Glob(str):
         return cls(text)
 
 
+class RdmaPortName(str):
+    """One port of one RDMA device of the host."""
+
+    EXPECTED = 'a device and its port, such as "mlx5_0/1"'
+
+    @classmethod
+    def parse(cls, raw: object) -> Self:
+        text = _text(raw, f"write {cls.EXPECTED}")
+        device, slash, port = text.rpartition("/")
+        if not (slash and device and port.isascii() and port.isdigit()):
+            raise BadValue(f"{json.dumps(text)} is no port", f"write {cls.EXPECTED}")
+        return cls(text)
+
+
 class Url(str):
     """An http or https address with a host."""
 
@@ -235,7 +249,7 @@ def absolute_path(raw: object) -> Path:
 
 PATH_EXPECTED = "an absolute path"
 
-CHECKED = (Seconds, Size, Share, Count, Name, Tool, Glob, Url, Address)
+CHECKED = (Seconds, Size, Share, Count, Name, Tool, Glob, RdmaPortName, Url, Address)
 """The types that parse their own text."""
 
 

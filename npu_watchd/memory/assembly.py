@@ -6,7 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
+from npu_watchd.model.fabric import (
+    NET_HEALTH_LABELS,
+    NetHealth,
+    NpuLink,
+    NpuLinkHistory,
+    NpuLinkSpeed,
+    NpuPortStatistics,
+    OpticalModule,
+)
 from npu_watchd.model.ids import DeviceKey
+from npu_watchd.model.pcie import PcieErrors, PcieLink, PcieLoad
 from npu_watchd.model.reading import Failure, FailureKind
 from npu_watchd.model.records import (
     Clocks,
@@ -21,7 +31,7 @@ from npu_watchd.model.records import (
     ProcessRow,
     Usages,
 )
-from npu_watchd.model.snapshot import Device, Identity, Memory
+from npu_watchd.model.snapshot import Device, Identity, Memory, NpuPort
 
 _WORDS = {"OK": "ok", "Warning": "warning", "Alarm": "alarm", "Critical": "critical", "UNKNOWN": "unknown"}
 _BAD = ("critical", "alarm", "warning")
@@ -68,6 +78,8 @@ def device_of(facts: Facts) -> Device:
     ecc = _of(EccChip, records.get("npu_ecc"))
     usages = _of(Usages, records.get("npu_usages"))
     clocks = _of(Clocks, records.get("npu_common"))
+    link_to_cpu = _of(PcieLink, records.get("pcie_link"))
+    load = _of(PcieLoad, records.get("pcie_load"))
     asked = "npu_health" not in facts.unsupported
     return Device(
         key=facts.key,
@@ -87,6 +99,10 @@ def device_of(facts: Facts) -> Device:
         memory_bandwidth_utilization_ratio=usages.memory_bandwidth_utilization_ratio if usages else {},
         memory_errors=_memory_errors(ecc) if ecc else {},
         processes=processes_of(facts.key, facts.table) if facts.row is not None else None,
+        roce=_npu_port(records),
+        pcie_link=link_to_cpu,
+        pcie_errors=_of(PcieErrors, records.get("pcie_aer")),
+        pcie_load=load.against(link_to_cpu, _busy(row)) if load else None,
         hccs=_of(Hccs, records.get("npu_hccs")),
         pcie_link_errors=_of(PcieLinkErrors, records.get("npu_pcie_err")),
         blind=blind,
@@ -126,6 +142,31 @@ def processes_of(key: DeviceKey, table: InfoTable | None) -> tuple[ProcessRow, .
         return rows
     spoken_of = key.npu in table.idle_npus or any(row.npu == key.npu for row in table.processes)
     return () if spoken_of else None
+
+
+def _busy(row: DeviceRow | None) -> bool | None:
+    """Whether the chip computes; None where nobody knows."""
+    ratio = row.aicore_utilization_ratio if row else None
+    return None if ratio is None else ratio > 0
+
+
+def _npu_port(records: Mapping[str, object]) -> NpuPort | None:
+    """The chip's own port; each query that failed costs its own value."""
+    link = _of(NpuLink, records.get("hccn_link"))
+    history = _of(NpuLinkHistory, records.get("hccn_link_stat"))
+    speed = _of(NpuLinkSpeed, records.get("hccn_speed"))
+    health = _of(NetHealth, records.get("hccn_net_health"))
+    # A link that is down has no speed (the tool refuses to tell one): what was read before it fell is of the past.
+    down = link is not None and not link.up
+    port = NpuPort(
+        link_up=link.up if link else None,
+        link_downs=history.down_count if history else None,
+        bits_per_second=speed.bits_per_second if speed and not down else None,
+        reachability=NET_HEALTH_LABELS[health.state] if health else None,
+        statistics=_of(NpuPortStatistics, records.get("hccn_stat")),
+        optical=_of(OpticalModule, records.get("hccn_optical")),
+    )
+    return None if port == NpuPort() else port
 
 
 def _temperatures(row: DeviceRow | None, memory: MemoryTemperature | None) -> dict[str, float]:

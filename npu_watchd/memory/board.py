@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from npu_watchd.memory.assembly import Facts, device_of
+from npu_watchd.memory.harbour import Harbour
+from npu_watchd.memory.pcie_messages import PcieMessages
+from npu_watchd.memory.readings import Periods, Readings
 from npu_watchd.memory.roster import Roster
+from npu_watchd.memory.tool_trouble import ToolTrouble
+from npu_watchd.model.fabric import PortCounters, PortKey, RdmaPorts
 from npu_watchd.model.ids import NODE, DeviceKey, Subject
+from npu_watchd.model.pcie import AerLine, PcieLink
 from npu_watchd.model.reading import NOT_READ_YET, Failure, FailureKind, Reading, Tick
 from npu_watchd.model.records import Board as BoardRecord
 from npu_watchd.model.records import CardList, DeviceMap, InfoTable
-from npu_watchd.model.snapshot import Device, ProbeState, ProbeTally, Snapshot
-
-STALE_PERIODS = 3
-"""A reading older than this many of its periods is stale (docs: DESIGN 6; gpud and node-problem-detector use 3 too)."""
+from npu_watchd.model.snapshot import Port, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,75 +34,74 @@ class Watch:
     """Vital probes that the config switched off: what they would tell stays unknown."""
 
 
-@dataclass(slots=True)
-class _Slot:
-    newest: Reading[Any] | None = None
-    good: Reading[Any] | None = None
-    """The newest that is a record."""
-
-
-@dataclass(slots=True)
-class _Tally:
-    duration_s: float | None = None
-    last_success_wall_s: float | None = None
-    failures: dict[str, int] = field(default_factory=dict)
-    unknown_keys: int = 0
-
-    def frozen(self, probe: str) -> ProbeTally:
-        return ProbeTally(probe, self.duration_s, self.last_success_wall_s, dict(self.failures), self.unknown_keys)
+_FABRIC = ("ibstat", "rdma_counters")
+_NODE_PROBES = ("npu_info", "npu_map", "npu_list", *_FABRIC)
 
 
 class Board:
     """Readings go in from the probes' threads; a snapshot comes out, whole and frozen."""
 
     def __init__(
-        self, node: str, boot_id: str | None, expected: int | None, watch: Callable[[str | None], Watch]
+        self,
+        node: str,
+        boot_id: str | None,
+        expected: int | None,
+        watch: Callable[[str | None], Watch],
+        ports: frozenset[PortKey] = frozenset(),
     ) -> None:
-        """watch: a chip's name, None where nobody knows it → what is asked of it."""
+        """expected: chips, ports: RDMA ports that the config says there should be.
+
+        watch: a chip's name, None where nobody knows it → what is asked of it.
+        """
         self._lock = threading.Lock()
         self._node = node
         self._boot_id = boot_id
         self._expected = expected
         self._watch = watch
-        self._slots: dict[tuple[str, Subject], _Slot] = {}
-        self._tallies: dict[str, _Tally] = {}
+        self._ports = ports
+        self._readings = Readings()
         self._roster = Roster()
-        self._log_events: dict[str, int] = {}
+        self._harbour = Harbour()
+        self._trouble = ToolTrouble()
+        self._pcie_messages = PcieMessages()
         self._edition = 0
 
-    def configure(self, node: str, expected: int | None) -> None:
+    def configure(self, node: str, expected: int | None, ports: frozenset[PortKey] = frozenset()) -> None:
         """Take what a reloaded config says of the node."""
         with self._lock:
-            self._node, self._expected = node, expected
+            self._node, self._expected, self._ports = node, expected, ports
 
     def put(self, readings: Iterable[Reading[Any]]) -> bool:
         """Take the readings of one call; True where the table shows other chips than before."""
         changed = False
         with self._lock:
             for reading in readings:
-                slot = self._slots.setdefault((reading.probe, reading.subject), _Slot())
-                self._edition += _is_refusal(slot.newest) != _is_refusal(reading)
-                slot.newest = reading
+                self._readings.put(reading)
                 if not isinstance(reading.result, Failure):
-                    slot.good = reading
-                    self._edition += reading.subject == NODE
+                    self._edition += isinstance(reading.result, InfoTable | DeviceMap)
                     changed |= self._learn(reading)
-                self._count(reading)
         return changed
 
-    def count_log_events(self, codes: Iterable[str]) -> None:
-        """Count lines of npu-smi's own error log by their code."""
+    def take_log(self, events: Iterable[tuple[str, int]], now: Tick) -> None:
+        """Take what npu-smi's own error log says: driver calls that failed, and their codes."""
         with self._lock:
-            for code in codes:
-                self._log_events[code] = self._log_events.get(code, 0) + 1
+            self._trouble.take(events, now)
+
+    def take_kernel_log(self, lines: Iterable[AerLine], now: Tick, period_s: Periods) -> None:
+        """Take what the kernel's log says of PCIe errors."""
+        with self._lock:
+            links = self._readings.fresh_of("pcie_link", now, period_s)
+            found = {key: link.path for key, link in links.items() if isinstance(link, PcieLink)}
+            paths = {key: path for key, path in found.items() if isinstance(key, DeviceKey)}
+            self._pcie_messages.take(lines, paths)
 
     def edition(self) -> int:
         """Grows whenever `cards` or `unsupported` may answer otherwise than before."""
         with self._lock:
-            return self._edition
+            return self._edition + self._readings.refusals
 
-    def cards(self) -> list[tuple[int, tuple[int, ...], str | None, bool]]:
-        """For whom to ask, of the newest table: NPU id, its chips, their name, and whether the chips have ids."""
+    def cards(self) -> list[tuple[int, tuple[int, ...], str | None, bool, Mapping[int, int]]]:
+        """For whom to ask, of the newest table: NPU id, chips, their name, whether they have ids, and logic ids."""
         with self._lock:
             roster = self._roster
             npus = sorted({key.npu for key in roster.rows})
@@ -109,27 +111,34 @@ class Board:
                     roster.chips_of_card.get(npu, (0,)),
                     next((i.name for key, i in sorted(roster.identities.items()) if key.npu == npu and i.name), None),
                     roster.has_chip_ids,
+                    roster.logic_ids(npu),
                 )
                 for npu in npus
             ]
 
+    def pci_addresses(self) -> dict[DeviceKey, str]:
+        """The PCI address of every chip of the newest table that has one."""
+        with self._lock:
+            identities = {key: self._roster.identities[key] for key in self._roster.rows}
+            return {key: found.pci_address for key, found in identities.items() if found.pci_address}
+
     def unsupported(self, probe: str, subject: Subject) -> bool:
         """True once the tool has said that it cannot tell this of that chip: it is asked once."""
         with self._lock:
-            return self._unsupported(probe, subject) is not None
+            return self._readings.settled(probe, subject)
 
     def unwell(self) -> list[DeviceKey]:
         """Chips whose newest row is not OK, or is untrusted: `-t health` can say why."""
         with self._lock:
             return [key for key, row in self._roster.rows.items() if row.health != "OK" or not row.trusted]
 
-    def snapshot(self, now: Tick, period_s: Callable[[str], float | None]) -> Snapshot:
+    def snapshot(self, now: Tick, period_s: Periods) -> Snapshot:
         """The node at `now`.
 
         period_s: a probe's period as it really is, None for one that is switched off; readings age by it.
         """
         with self._lock:
-            info = self._fresh("npu_info", NODE, now, period_s)
+            info = self._readings.fresh("npu_info", NODE, now, period_s)
             table = info if isinstance(info, InfoTable) else None
             ids = self._roster.device_ids()
             devices = {
@@ -145,11 +154,16 @@ class Board:
                 tool_version=table.tool_version if table else None,
                 driver_version=table.driver_version if table else None,
                 firmware_version=_common(device.identity.firmware for device in devices.values()),
-                warnings=self._warnings(table),
+                ports=self._seen_ports(now, period_s),
+                warnings=(*self._warnings(table), *self._trouble.warnings(now)),
                 blind=self._node_blind(now, period_s),
-                probes=tuple(self._probe_states(devices, period_s)),
-                tallies=tuple(tally.frozen(name) for name, tally in sorted(self._tallies.items())),
-                tool_log_events=dict(self._log_events),
+                probes=tuple(self._readings.states(devices, period_s)),
+                tallies=tuple(tally.frozen(name) for name, tally in sorted(self._readings.tallies.items())),
+                tool_log_events=dict(self._trouble.counts),
+                pcie_log_events={
+                    (severity, ids[key][0] if key is not None and key in ids else ""): count
+                    for (severity, key), count in self._pcie_messages.counts.items()
+                },
             )
 
     def _facts(
@@ -158,7 +172,7 @@ class Board:
         device_id: tuple[str, str],
         table: InfoTable | None,
         now: Tick,
-        period_s: Callable[[str], float | None],
+        period_s: Periods,
     ) -> Facts:
         identity = self._roster.identities[key]
         watch = self._watch(identity.name)
@@ -166,11 +180,13 @@ class Board:
         blind: dict[str, Failure] = {}
         unsupported: dict[str, str] = {}
         for probe in sorted(watch.probes):
-            refused = self._unsupported(probe, key)
+            if probe.startswith("pcie_") and identity.pci_address is None:
+                continue
+            refused = self._readings.unsupported(probe, key)
             if refused is not None:
                 unsupported[probe] = refused
                 continue
-            found = self._fresh(probe, key, now, period_s)
+            found = self._readings.fresh(probe, key, now, period_s)
             if not isinstance(found, Failure):
                 records[probe] = found
             elif found is not NOT_READ_YET or probe in watch.vital:
@@ -179,7 +195,7 @@ class Board:
         for probe in watch.disabled:
             blind[probe] = Failure(FailureKind.MISSING, f"switched off by [probes.{probe}] enabled = false")
         if table is None:
-            failure = self._fresh("npu_info", NODE, now, period_s)
+            failure = self._readings.fresh("npu_info", NODE, now, period_s)
             blind["npu_info"] = failure if isinstance(failure, Failure) else NOT_READ_YET
         return Facts(
             key=key,
@@ -195,36 +211,12 @@ class Board:
             vital=watch.vital,
         )
 
-    def _fresh(
-        self, probe: str, subject: Subject, now: Tick, period_s: Callable[[str], float | None]
-    ) -> object | Failure:
-        """The newest record while it is younger than three periods; else why there is none."""
-        slot = self._slots.get((probe, subject), _Slot())
-        period = period_s(probe)
-        if slot.good is not None and period is not None:
-            age_s = now.mono_s - slot.good.taken_at.mono_s
-            if age_s <= STALE_PERIODS * period:
-                return slot.good.result
-            if slot.newest is slot.good:
-                return Failure(FailureKind.STALE, f"last read {age_s:.0f} s ago, at a period of {period:.0f} s")
-        if slot.newest is not None and isinstance(slot.newest.result, Failure):
-            return slot.newest.result
-        return NOT_READ_YET
-
-    def _unsupported(self, probe: str, subject: Subject) -> str | None:
-        """The tool's words where this chip cannot say; of the node's own probes nothing is taken for granted."""
-        slot = self._slots.get((probe, subject)) if isinstance(subject, DeviceKey) else None
-        result = slot.newest.result if slot and slot.newest else None
-        if isinstance(result, Failure) and result.kind is FailureKind.UNSUPPORTED:
-            return result.detail
-        return None
-
     def _learn(self, reading: Reading[Any]) -> bool:
         record = reading.result
         if isinstance(record, InfoTable):
             before = set(self._roster.rows)
             changed = self._roster.see_table(record)
-            self._forget(before - set(self._roster.rows))
+            self._readings.forget(before - set(self._roster.rows))
             return changed
         if isinstance(record, DeviceMap):
             self._roster.see_map(record)
@@ -232,23 +224,17 @@ class Board:
             self._roster.see_list(record)
         elif isinstance(record, BoardRecord) and isinstance(reading.subject, DeviceKey):
             self._roster.see_board(reading.subject, record)
+        elif isinstance(record, RdmaPorts):
+            self._harbour.see(record)
         return False
 
-    def _forget(self, gone: set[DeviceKey]) -> None:
-        """What was read of a chip before it vanished says nothing of it when it is back, perhaps reset."""
-        for (probe, subject), slot in self._slots.items():
-            if subject in gone and self._unsupported(probe, subject) is None:
-                slot.newest = slot.good = None
-
-    def _count(self, reading: Reading[Any]) -> None:
-        tally = self._tallies.setdefault(reading.probe, _Tally())
-        tally.duration_s = reading.duration_s
-        tally.unknown_keys += reading.unknown_keys
-        if not isinstance(reading.result, Failure):
-            tally.last_success_wall_s = reading.taken_at.wall_s
-        elif reading.result.kind is not FailureKind.UNSUPPORTED or reading.subject == NODE:
-            kind = reading.result.kind.value
-            tally.failures[kind] = tally.failures.get(kind, 0) + 1
+    def _seen_ports(self, now: Tick, period_s: Periods) -> dict[PortKey, Port]:
+        counters = self._readings.fresh_of("rdma_counters", now, period_s).values()
+        return self._harbour.ports(
+            self._ports,
+            fresh=isinstance(self._readings.fresh("ibstat", NODE, now, period_s), RdmaPorts),
+            counters={record.key: record for record in counters if isinstance(record, PortCounters)},
+        )
 
     def _warnings(self, table: InfoTable | None) -> tuple[str, ...]:
         found = list(table.warnings) if table else []
@@ -258,34 +244,17 @@ class Board:
             found.append(f"npu-smi counts {lost} card(s) that it cannot reach (NPU ID -1 in `npu-smi info -l`)")
         return tuple(found)
 
-    def _node_blind(self, now: Tick, period_s: Callable[[str], float | None]) -> Mapping[str, Failure]:
+    def _node_blind(self, now: Tick, period_s: Periods) -> Mapping[str, Failure]:
         found: dict[str, Failure] = {}
-        for probe in ("npu_info", "npu_map", "npu_list"):
+        for probe in _NODE_PROBES:
             if period_s(probe) is None:
                 continue
-            state = self._fresh(probe, NODE, now, period_s)
-            if isinstance(state, Failure):
+            state = self._readings.fresh(probe, NODE, now, period_s)
+            if isinstance(state, Failure) and (state is not NOT_READ_YET or probe not in _FABRIC):
                 found[probe] = state
+            elif isinstance(state, RdmaPorts) and state.errors:
+                found[probe] = Failure(FailureKind.EXIT, "; ".join(state.errors)[:300])
         return found
-
-    def _probe_states(
-        self, devices: Mapping[DeviceKey, Device], period_s: Callable[[str], float | None]
-    ) -> Iterable[ProbeState]:
-        """Up is what the newest call said, stale or not; a probe that was never asked has no state."""
-        for (probe, subject), slot in sorted(self._slots.items(), key=lambda item: (item[0][0], str(item[0][1]))):
-            if slot.newest is None or period_s(probe) is None or self._unsupported(probe, subject) is not None:
-                continue
-            device = devices.get(subject) if isinstance(subject, DeviceKey) else None
-            if isinstance(subject, DeviceKey) and (device is None or device.present is False):
-                continue
-            failure = slot.newest.result if isinstance(slot.newest.result, Failure) else None
-            yield ProbeState(probe, device.device_id if device else None, failure is None, failure)
-
-
-def _is_refusal(reading: Reading[Any] | None) -> bool:
-    """Whether the tool said that the chip cannot tell this."""
-    result = reading.result if reading else None
-    return isinstance(result, Failure) and result.kind is FailureKind.UNSUPPORTED
 
 
 def _common(values: Iterable[str | None]) -> str | None:

@@ -71,6 +71,11 @@ class Roster:
             old, firmware=board.firmware_version or old.firmware, serial_number=board.serial_number or old.serial_number
         )
 
+    def logic_ids(self, npu: int) -> dict[int, int]:
+        """Chip → logic id of one card, where `-m` or the table gives it."""
+        found = {key.chip: identity.logic_id for key, identity in self.identities.items() if key.npu == npu}
+        return {chip: number for chip, number in found.items() if number is not None}
+
     def members(self) -> list[DeviceKey]:
         return sorted(set(self.identities) | set(self.rows))
 

@@ -135,8 +135,7 @@ class PcieErrors:
     """The AER totals of one device, and of the ports between it and the CPU.
 
     An error of a link is counted by the end that sees it, which is as often the port above as the device itself
-    (linux, drivers/pci/pcie/aer.c). The last of `ports` is the other end of the device's own link; those before it may
-    carry other devices too. None: that file could not be read; `failures` says why.
+    (linux, drivers/pci/pcie/aer.c). None: that file could not be read; `failures` says why.
     """
 
     address: str
@@ -146,9 +145,21 @@ class PcieErrors:
     counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Severity → name of the error → count, without the zeros."""
     ports: tuple[PcieErrors, ...] = ()
-    """From the root port downwards; ports without AER are left out."""
+    """From the root port downwards; ports without AER are left out. All but `far_end` may carry other devices too."""
+    far_end: str | None = None
+    """The address of the port at the other end of the device's own link; None for a device without one."""
     failures: Mapping[str, Failure] = field(default_factory=dict)
-    """File → why it could not be read or trusted."""
+    """File, or the address of the far end → why it could not be read or trusted."""
+
+    def both_ends(self, severity: str) -> int | None:
+        """What the two ends of the device's own link have counted; an end without AER counts nothing.
+
+        None where an end that counts could not be read: a sum without it would look like a counter that was reset.
+        """
+        if self.far_end in self.failures:
+            return None
+        counts = [getattr(end, severity) for end in (self, *self.ports) if end is self or end.address == self.far_end]
+        return None if None in counts else sum(counts)
 
 
 @dataclass(frozen=True, slots=True)

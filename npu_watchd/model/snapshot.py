@@ -59,6 +59,18 @@ class Port:
     """None: not seen."""
     counters: PortCounters | None
 
+    @property
+    def up(self) -> bool | None:
+        """False also where it should be there and is not; None where nobody can tell."""
+        if self.present is False:
+            return False
+        return self.facts.up if self.facts else None
+
+    @property
+    def netdev(self) -> str | None:
+        """Its network device; ibstat does not name it, the kernel's files do."""
+        return (self.facts.netdev if self.facts else None) or (self.counters.netdev if self.counters else None)
+
 
 @dataclass(frozen=True, slots=True)
 class Device:
@@ -167,6 +179,8 @@ class Snapshot:
     tallies: tuple[ProbeTally, ...] = ()
     tool_log_events: Mapping[str, int] = field(default_factory=dict)
     """Error code → lines that npu-smi wrote into its own error log since we started."""
+    pcie_log_events: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """Severity and device_id ("": a port that several share) → PCIe errors in the kernel's log since we started."""
 
 
 @dataclass(frozen=True, slots=True)

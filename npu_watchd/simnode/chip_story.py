@@ -12,6 +12,8 @@ SINCE_RESET = ("single_bit", "double_bit")
 """These have a `…_lifetime` twin that grows with them and survives a reset."""
 WAITING = "double_bit_next_isolated_pages"
 ISOLATED = "double_bit_isolated_pages"
+OF_THE_HOST = "aer."
+"""The kernel counts these since it enumerated the device, whatever is done to the device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,5 +85,7 @@ class ChipStory:
             if kind == WAITING:
                 isolated = f"{memory}.{ISOLATED}"
                 self.counts[isolated] = self.counts.get(isolated, 0.0) + self.counts[key]
+            if key.startswith(OF_THE_HOST):
+                continue
             if kind == WAITING or not kind.endswith(("_lifetime", "_isolated_pages")):
                 self.counts[key] = 0.0

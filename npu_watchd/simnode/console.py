@@ -2,8 +2,10 @@
 
     list                                      the scenarios that come along
     show NAME                                 one scenario: what happens when, and what to see
-    print NAME [--t SECONDS] [-- ARGS...]     what `npu-smi ARGS` prints then (default: info)
-    install NAME DIR [--speed N]              executables and a configuration in DIR
+    print NAME [--t SECONDS] [--tool TOOL] [-- ARGS...]
+                                              what `TOOL ARGS` prints then (default: npu-smi, and info)
+    install NAME DIR [--speed N]              executables, a sysfs tree and a configuration in DIR
+    sysfs DIR                                 keep the sysfs tree of DIR as the scenario has it, until interrupted
 
 NAME is a scenario's name or a file.
 """
@@ -11,12 +13,13 @@ NAME is a scenario's name or a file.
 from __future__ import annotations
 
 import sys
+import threading
 from pathlib import Path
 
-from npu_watchd.simnode.node import install
-from npu_watchd.simnode.npu_smi import answer
+from npu_watchd.simnode.node import install, keep_fresh
 from npu_watchd.simnode.scenario_file import ScenarioError, load, names
 from npu_watchd.simnode.timeline import state_at
+from npu_watchd.simnode.tools import TOOLS, answer
 
 
 def main(argv: list[str]) -> int:
@@ -40,42 +43,41 @@ def _command(argv: list[str]) -> int:
             return _install(name, directory, 1.0)
         case ["install", name, directory, "--speed", speed]:
             return _install(name, directory, float(speed))
+        case ["sysfs", directory]:
+            return _sysfs(directory)
     sys.stderr.write(__doc__ or "")
     return 2
 
 
 def _list() -> int:
-
     for name in names():
         print(f"{name:<24}{load(name).title}")
     return 0
 
 
 def _show(name: str) -> int:
-
     scenario = load(name)
     print(f"{scenario.name}: {scenario.title}\n\n{scenario.description}\n")
     print(f"{scenario.cards} cards of {scenario.generation}, npu-smi {scenario.tool_version}")
     for event in scenario.events:
         ends = "" if event.lasts_s is None else f" for {event.lasts_s:g} s"
-        who = f" device {', '.join(map(str, event.devices))}:" if event.devices else ""
+        who = "".join(
+            f" {what} {', '.join(map(str, which))}:"
+            for what, which in (("device", event.devices), ("port", event.hcas))
+            if which
+        )
         print(f"  t = {event.t_s:<8g}{ends}{who} {event.note}")
     return 0
 
 
 def _print(name: str, rest: list[str]) -> int:
-
     options, asked = (rest[: rest.index("--")], rest[rest.index("--") + 1 :]) if "--" in rest else (rest, ["info"])
-    t_s = 0.0
-    match options:
-        case []:
-            pass
-        case ["--t", seconds]:
-            t_s = float(seconds)
-        case _:
-            sys.stderr.write(f"not understood: {' '.join(options)}\n")
-            return 2
-    said = answer(state_at(load(name), t_s), tuple(asked))
+    chosen = dict(zip(options[::2], options[1::2], strict=False))
+    tool = chosen.get("--tool", "npu-smi")
+    if len(options) % 2 or chosen.keys() - {"--t", "--tool"} or tool not in TOOLS:
+        sys.stderr.write(f"not understood: {' '.join(options)}\n")
+        return 2
+    said = answer(tool, state_at(load(name), float(chosen.get("--t", 0.0))), tuple(asked))
     sys.stdout.write(said.text)
     sys.stderr.write(said.stderr)
     if said.hangs:
@@ -86,6 +88,13 @@ def _print(name: str, rest: list[str]) -> int:
 
 
 def _install(name: str, directory: str, speed: float) -> int:
-
     print(install(name, Path(directory), speed=speed))
+    return 0
+
+
+def _sysfs(directory: str) -> int:
+    try:
+        keep_fresh(Path(directory), threading.Event())
+    except KeyboardInterrupt:
+        return 0
     return 0

@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import pairwise
-from pathlib import Path
 
 from npu_watchd.simnode.state import NodeState
 
-FILE = Path("log") / "nputools_LOG_ERR.log"
+FILE = "log/nputools_LOG_ERR.log"
 LARGEST_BYTES = 256 * 1024
 
 FUNCTIONS = {
@@ -43,7 +42,7 @@ OF_A_TYPE = {
 }
 
 
-def append(directory: Path, node: NodeState, argv: tuple[str, ...]) -> None:
+def append(directory: str, node: NodeState, argv: tuple[str, ...]) -> None:
     """One line for each sub-query that this call had to do without.
 
     A log that cannot be written is no reason to fail.
@@ -51,12 +50,12 @@ def append(directory: Path, node: NodeState, argv: tuple[str, ...]) -> None:
     lines = list(_lines(node, argv))
     if not lines:
         return
-    file = directory / FILE
+    file = f"{directory}/{FILE}"
     stamp = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
     try:
-        if file.exists() and file.stat().st_size > LARGEST_BYTES:
-            file.replace(file.with_suffix(".log.1"))
-        with file.open("a", encoding="utf-8") as log:
+        with open(file, "a", encoding="utf-8") as log:
+            if log.tell() > LARGEST_BYTES:
+                log.truncate(0)
             log.writelines(f"[{stamp}][npu-smi][ERROR]{line}\n" for line in lines)
     except OSError:
         return

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
+from os import PathLike
 
 from npu_watchd.simnode.scenario import Scenario, from_json, to_json
+from npu_watchd.simnode.state import NodeState
+from npu_watchd.simnode.timeline import state_at
 
 NODE_FILE = "node.json"
 
@@ -27,29 +29,25 @@ class Installed:
         """How far the scenario has come."""
         return self.at_s + (wall_s - self.start_s) * self.speed
 
+    def state_at(self, wall_s: float) -> NodeState:
+        """The node then. Its own clock goes as fast as the scenario, and was right when it was last set."""
+        t_s = max(0.0, self.time_at(wall_s))
+        return state_at(self.scenario, t_s, self.start_s - self.at_s)
+
+
+def to_text(node: Installed) -> str:
+    """What node.json holds of it: the inverse of `read`."""
+    times = {"start_s": node.start_s, "at_s": node.at_s, "speed": node.speed}
+    return json.dumps({"scenario": to_json(node.scenario), **times}, indent=1)
+
 
 def wall_clock() -> float:
     """Unix seconds."""
     return datetime.now(UTC).timestamp()
 
 
-def read(directory: Path) -> Installed:
+def read(directory: str | PathLike[str]) -> Installed:
     """The node in that directory."""
-    data = json.loads((directory / NODE_FILE).read_text(encoding="utf-8"))
+    with open(f"{directory}/{NODE_FILE}", encoding="utf-8") as file:
+        data = json.load(file)
     return Installed(from_json(data["scenario"]), data["start_s"], data["at_s"], data["speed"])
-
-
-def write(directory: Path, node: Installed) -> None:
-    """Replaced in one step: a tool that is just starting reads the old or the new."""
-    text = json.dumps(
-        {
-            "scenario": to_json(node.scenario),
-            "start_s": node.start_s,
-            "at_s": node.at_s,
-            "speed": node.speed,
-        },
-        indent=1,
-    )
-    fresh = directory / f".{NODE_FILE}.new"
-    fresh.write_text(text, encoding="utf-8")
-    fresh.replace(directory / NODE_FILE)

@@ -1,22 +1,32 @@
-"""Puts a simulated node on disk: executables, the state they read, and an ordinary configuration that names them."""
+"""Puts a simulated node on disk: executables, the state they read, a sysfs tree, and an ordinary configuration.
+
+The executables look at the clock when they are called. The tree is files, so somebody must bring it up to date:
+`keep_fresh` in a thread of whoever runs the node (the demo), or `refresh` now and then.
+"""
 
 from __future__ import annotations
 
 import json
 import shlex
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
 import npu_watchd
 from npu_watchd.simnode import scenario_file
 from npu_watchd.simnode.error_log import FILE as ERROR_LOG
-from npu_watchd.simnode.installed import Installed, read, wall_clock, write
-from npu_watchd.simnode.silicon import SILICON
-from npu_watchd.simnode.tools import TOOLS
+from npu_watchd.simnode.installed import NODE_FILE, Installed, read, to_text, wall_clock
+from npu_watchd.simnode.scenario import Scenario
+from npu_watchd.simnode.silicon import SILICON, Silicon
+from npu_watchd.simnode.sysfs import tree
+from npu_watchd.simnode.tools import TOOLS, installed_on
+from npu_watchd.simnode.tree_on_disk import TreeOnDisk
 
-NOT_THERE = ("hccn_tool", "ibstat", "rdma", "perf", "pcm_pcie", "scontrol")
-"""Tools that the simulated node does not have; its configuration points where nothing is, not at the host's."""
+NOT_THERE = ("rdma", "pcm_pcie", "scontrol")
+"""Tools that no simulated node has; its configuration points where nothing is, not at the host's."""
+FRESH_EVERY_S = 1.0
+"""The age of the sysfs tree at most, in real seconds."""
 
 
 def install(
@@ -35,51 +45,96 @@ def install(
     """
     loaded = scenario_file.load(scenario)
     directory = directory.resolve()
-    for name in ("bin", "sys", "proc", "dev", "state", "run", "log"):
+    for name in ("bin", "sys", "workshop", "proc", "dev", "state", "run", "log"):
         (directory / name).mkdir(parents=True, exist_ok=True)
-    write(directory, Installed(loaded, wall_clock() if start is None else start, at, speed))
+    installed = Installed(loaded, wall_clock() if start is None else start, at, speed)
+    _write(directory, installed)
     (directory / ERROR_LOG).touch()
     for tool in TOOLS:
+        (directory / "bin" / tool).unlink(missing_ok=True)
+    for tool in installed_on(installed.state_at(wall_clock())):
         script = directory / "bin" / tool
         script.write_text(_script(tool, directory), encoding="utf-8")
         script.chmod(0o755)
     config = directory / "config.toml"
     chips = loaded.cards * SILICON[loaded.generation].chips_per_card
-    config.write_text(_config(loaded.name, chips, directory, listen), encoding="utf-8")
+    config.write_text(_config(loaded, chips, directory, listen), encoding="utf-8")
+    refresh(directory)
     return config
 
 
 def set_clock(directory: Path, at: float, *, speed: float = 0.0) -> None:
     """Move an installed node to the scenario's second `at`, and let it stand there (or run on at `speed`)."""
     directory = directory.resolve()
-    write(directory, Installed(read(directory).scenario, wall_clock(), at, speed))
+    _write(directory, Installed(read(directory).scenario, wall_clock(), at, speed))
+    refresh(directory)
+
+
+def _write(directory: Path, node: Installed) -> None:
+    """Replaced in one step: a tool that is just starting reads the old or the new."""
+    fresh = directory / f".{NODE_FILE}.new"
+    fresh.write_text(to_text(node), encoding="utf-8")
+    fresh.replace(directory / NODE_FILE)
+
+
+def refresh(directory: Path) -> None:
+    """Make the sysfs tree of an installed node that of this second of its scenario."""
+    _tree_of(directory).put(tree(read(directory).state_at(wall_clock())))
+
+
+def keep_fresh(directory: Path, stop: threading.Event) -> None:
+    """Do that every second until `stop` is set; only what changed is written. For a thread of its own.
+
+    Raises OSError where the directory cannot be written; join the thread before the directory is removed.
+    """
+    on_disk = _tree_of(directory)
+    while True:
+        on_disk.put(tree(read(directory).state_at(wall_clock())))
+        if stop.wait(FRESH_EVERY_S):
+            return
+
+
+def _tree_of(directory: Path) -> TreeOnDisk:
+    return TreeOnDisk(directory / "sys", directory / "workshop")
 
 
 def _script(tool: str, directory: Path) -> str:
-    """No site-packages (`-S -s`): the tool needs the standard library alone, and starts in a third of the time.
+    """No site-packages (`-S -s`), and a file rather than `-m`: the tool starts in a third of the time.
 
     It carries everything itself, because the daemon gives its tools a bare environment.
     """
     package = Path(npu_watchd.__file__).resolve().parent.parent
-    command = [sys.executable, "-S", "-s", "-P", "-m", "npu_watchd.simnode", "tool", tool, str(directory)]
+    command = [
+        sys.executable,
+        "-S",
+        "-s",
+        "-P",
+        str(Path(__file__).with_name("__main__.py")),
+        "tool",
+        tool,
+        str(directory),
+    ]
     return f'#!/bin/sh\nPYTHONPATH={shlex.quote(str(package))} exec {shlex.join(command)} "$@"\n'
 
 
-def _config(name: str, chips: int, directory: Path, listen: Sequence[str]) -> str:
+def _config(scenario: Scenario, chips: int, directory: Path, listen: Sequence[str]) -> str:
     def text(value: object) -> str:
         # A JSON string is a TOML string.
         return json.dumps(str(value))
 
-    absent = "\n".join(f"{tool} = {text(directory / 'bin' / tool)}" for tool in NOT_THERE)
+    tools = "\n".join(f"{tool.replace('-', '_')} = {text(directory / 'bin' / tool)}" for tool in (*TOOLS, *NOT_THERE))
+    silicon = SILICON[scenario.generation]
+    expected = ", ".join(text(port) for port in scenario.expected_ports)
+    ports = f"\n[fabric]\nexpected_ports = [{expected}]\n" if expected else ""
+    counted = "\n[probes.pcie_load]\nenabled = true\n" if _perf_counts(silicon) else ""
     return f"""\
 # An ordinary configuration: only its paths lead to a simulated node.
 [node]
-name = {text(f"sim-{name.replace('_', '-')}")}
+name = {text(f"sim-{scenario.name.replace('_', '-')}")}
 expected_devices = {chips}
 
 [tools]
-npu_smi = {text(directory / "bin" / "npu-smi")}
-{absent}
+{tools}
 
 [paths]
 sysfs = {text(directory / "sys")}
@@ -91,4 +146,9 @@ npu_tool_log = {text(directory / ERROR_LOG)}
 
 [web]
 listen = [{", ".join(text(address) for address in listen)}]
-"""
+{ports}{counted}"""
+
+
+def _perf_counts(silicon: Silicon) -> bool:
+    """Whether the load of the PCIe links is perf's to say: what a chip's own driver would say is not simulated."""
+    return bool(silicon.buses) and not silicon.measures_pcie_load

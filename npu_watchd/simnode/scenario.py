@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from npu_watchd.simnode.state import DriverMood, ToolMood
+from npu_watchd.simnode.state import DriverMood, HccnMood, ToolMood
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +30,14 @@ class Event:
     lasts_s: float | None = None
     """None: until something else changes it. Else it is taken back after this long, as if it had never been."""
     devices: tuple[int, ...] = ()
-    """Logic ids; empty: the event is the node's."""
+    """Logic ids."""
+    hcas: tuple[str, ...] = ()
+    """RDMA devices of the host. Neither these nor devices: the event is the node's."""
     note: str = ""
     levels: Mapping[str, Any] = field(default_factory=dict)
-    """Fields of a chip by dotted name: `health`, `temperature`, `hbm.used`, `load.aicore`, `codes`, `fails`, …"""
+    """Fields by dotted name: `health`, `temperature`, `hbm.used`, `codes`, `fails`, `port.link`, `rdma.rate`, …"""
     counts: Mapping[str, int] = field(default_factory=dict)
-    """Counters set to a value: `hbm.single_bit`, `pcie.rx`, `hccs.2.errors`."""
+    """Counters set to a value: `hbm.single_bit`, `hccs.2.errors`, `aer.port.correctable.BadTLP`."""
     climbs: Mapping[str, float] = field(default_factory=dict)
     """Counters that grow from now on, per second; 0 stops one."""
     start: tuple[Started, ...] = ()
@@ -48,6 +50,7 @@ class Event:
     tool_delay_s: float = 0.0
     ignores_sigterm: bool = False
     driver: DriverMood | None = None
+    hccn: HccnMood | None = None
 
     def in_force(self, t_s: float) -> bool:
         """Whether its levels stand at `t_s`."""
@@ -69,6 +72,11 @@ class Scenario:
     install_incomplete: bool
     events: tuple[Event, ...]
     """By time."""
+    hcas: int = 0
+    """RDMA adapters of the host."""
+    firmware_owns_aer: bool = False
+    expected_ports: tuple[str, ...] = ()
+    """What the node's configuration expects: `mlx5_0/1`."""
 
     def instants(self) -> tuple[float, ...]:
         """The seconds at which anything changes of itself: each event, and the end of each that ends."""
@@ -83,7 +91,8 @@ def to_json(scenario: Scenario) -> dict[str, Any]:
 
 def from_json(data: Mapping[str, Any]) -> Scenario:
     """The inverse of `to_json`: what it wrote is trusted."""
-    return Scenario(**{**data, "events": tuple(_event(event) for event in data["events"])})
+    events = tuple(_event(event) for event in data["events"])
+    return Scenario(**{**data, "events": events, "expected_ports": tuple(data["expected_ports"])})
 
 
 def _event(data: Mapping[str, Any]) -> Event:
@@ -92,6 +101,7 @@ def _event(data: Mapping[str, Any]) -> Event:
         **{
             **data,
             "devices": tuple(data["devices"]),
+            "hcas": tuple(data["hcas"]),
             "start": tuple(Started(**one) for one in data["start"]),
             "stop": None if stop is None else tuple(stop),
         }

@@ -6,7 +6,9 @@ from typing import Literal
 
 import msgspec
 
-from npu_watchd.simnode.state import DriverMood, ToolMood
+from npu_watchd.simnode.host_port import HostLink
+from npu_watchd.simnode.roce_port import PortMood
+from npu_watchd.simnode.state import DriverMood, HccnMood, ToolMood
 
 Duration = str | float | int
 """Seconds, or `"90s"`, `"15m"`, `"2h"`, `"1d"`."""
@@ -79,6 +81,89 @@ class HccsClimb(Strict):
     retries: Rate | None = None
 
 
+class PortLevels(Strict):
+    """`port.…` of an event: the device's own RoCE port."""
+
+    link: Literal["up", "down"] | None = None
+    speed: int | None = None
+    """Mb/s."""
+    net_health: str | None = None
+    """Left out: Success, or Fault while the link is down."""
+    answers: PortMood | None = None
+    counters: dict[str, int] | None = None
+    """By the key of `-stat`."""
+
+
+class OpticsLevels(Strict):
+    """`optics.…`: the module in that port; power in mW by lane."""
+
+    present: bool | None = None
+    temperature: int | None = None
+    receive: tuple[float, ...] | None = None
+    transmit: tuple[float, ...] | None = None
+    bias: tuple[float, ...] | None = None
+
+
+class RdmaLevels(Strict):
+    """`rdma.…`: ports of the host; an event with this needs `hca` or `hcas`."""
+
+    link: HostLink | None = None
+    rate: str | None = None
+    """As the kernel writes it: `100 Gb/sec (4X EDR)`."""
+    lost: bool | None = None
+    """The adapter is gone from the node."""
+    unreadable: bool | None = None
+    """Its rate cannot be read, at which ibstat gives up."""
+    counters: dict[str, int] | None = None
+    """By the file's name in counters/ or hw_counters/."""
+
+
+class LinkLevels(Strict):
+    """`link.…`: the PCIe link of the device, both ends of it."""
+
+    speed: float | None = None
+    """GT/s."""
+    lanes: int | None = None
+
+
+class PcieLoadLevels(Strict):
+    """`pcie_load.…`: what goes over that link, in GB/s."""
+
+    receive: float | None = None
+    """Host to device."""
+    transmit: float | None = None
+
+
+class AerCounts(Strict):
+    """By the kernel's name of the error: BadTLP, Timeout, …"""
+
+    correctable: dict[str, int] | None = None
+    nonfatal: dict[str, int] | None = None
+    fatal: dict[str, int] | None = None
+
+
+class AerEnds(Strict):
+    """`aer.device.…`, `aer.port.…`: which end of the link counts them."""
+
+    device: AerCounts | None = None
+    port: AerCounts | None = None
+
+
+class AerRates(Strict):
+    """As AerCounts."""
+
+    correctable: dict[str, Rate] | None = None
+    nonfatal: dict[str, Rate] | None = None
+    fatal: dict[str, Rate] | None = None
+
+
+class AerClimb(Strict):
+    """`climb.aer.…`."""
+
+    device: AerRates | None = None
+    port: AerRates | None = None
+
+
 class Climbs(Strict):
     """`climb.…`: counts that grow from this event on."""
 
@@ -86,6 +171,9 @@ class Climbs(Strict):
     ddr: MemoryClimb | None = None
     pcie: PcieClimb | None = None
     hccs: HccsClimb | None = None
+    aer: AerClimb | None = None
+    port: dict[str, Rate] | None = None
+    rdma: dict[str, Rate] | None = None
 
 
 class Code(Strict):
@@ -124,9 +212,14 @@ class FileEvent(Strict):
 
     t: Duration
     lasts: Duration | None = None
+    every: Duration | None = None
+    times: int = 1
+    """It happens that often, `every` so long."""
     note: str = ""
     device: int | None = None
     devices: tuple[int, ...] | Literal["all"] | None = None
+    hca: str | None = None
+    hcas: tuple[str, ...] | Literal["all"] | None = None
     health: Literal["OK", "Warning", "Alarm", "Critical", "UNKNOWN", "out of range"] | None = None
     codes: tuple[Code, ...] | None = None
     temperature: int | None = None
@@ -138,6 +231,12 @@ class FileEvent(Strict):
     ddr: MemoryLevels | None = None
     pcie: PcieCounts | None = None
     hccs: HccsLevels | None = None
+    port: PortLevels | None = None
+    optics: OpticsLevels | None = None
+    rdma: RdmaLevels | None = None
+    link: LinkLevels | None = None
+    pcie_load: PcieLoadLevels | None = None
+    aer: AerEnds | None = None
     climb: Climbs | None = None
     start: tuple[NewProcess, ...] = ()
     stop: tuple[int, ...] | Literal["all"] | None = None
@@ -149,6 +248,7 @@ class FileEvent(Strict):
     tool_delay: Duration = 0
     ignores_sigterm: bool = False
     driver: DriverMood | None = None
+    hccn_tool: HccnMood | None = None
 
 
 class File(Strict):
@@ -163,4 +263,9 @@ class File(Strict):
     """0: as many as such a node usually has."""
     chip_name: str | None = None
     install_incomplete: bool = False
+    hcas: int | None = None
+    """RDMA adapters of the host; left out: as many as such a node usually has."""
+    firmware_owns_aer: bool = False
+    expected_ports: tuple[str, ...] = ()
+    """Written to the node's configuration; left out: it expects those that it has seen up."""
     at: tuple[FileEvent, ...] = ()

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from npu_watchd.simnode.pcie_slot import PcieSlot
+from npu_watchd.simnode.roce_port import RocePort
 from npu_watchd.simnode.state import (
     NO_MEMORY,
     CardState,
@@ -18,6 +20,7 @@ from npu_watchd.simnode.state import (
     Memory,
     PcieErrors,
 )
+from npu_watchd.simnode.sysfs_pci import GEN4_X16, Link
 
 FIRMWARE = "7.8.0.6.201"
 DIE = "5C1A0000 5D1C0304 5E1E0608 5F20090C 60220C10"
@@ -51,6 +54,14 @@ class Silicon:
     links: int = 0
     """HCCS links of a chip."""
     pcie_counts: bool = False
+    """Whether `-t pcie-err` has an answer."""
+    roce_mbps: int = 0
+    """Speed of the chip's own port; 0: it has none, and hccn_tool is not on such a node."""
+    pcie: Link = GEN4_X16
+    hcas: int = 0
+    """RDMA adapters that such a host usually has."""
+    measures_pcie_load: bool = False
+    """By its own driver (DCMI), which is not simulated."""
     mcu: Mcu | None = None
     product_name: str | None = None
     firmware: str = FIRMWARE
@@ -76,6 +87,8 @@ _910A = Silicon(
     firmware="1.84.15.1.310",
     board_id="0x02",
     pci_device="0xD801",
+    roce_mbps=100_000,
+    hcas=2,
 )
 _910B3 = Silicon(
     "910B",
@@ -88,6 +101,9 @@ _910B3 = Silicon(
     links=7,
     mcu=_MCU,
     product_name="IT21HMDC_Bin5",
+    roce_mbps=200_000,
+    hcas=2,
+    measures_pcie_load=True,
 )
 _310P3 = Silicon(
     "310P",
@@ -117,6 +133,9 @@ _950PR = Silicon(
     firmware="9.0.0.105.229",
     board_id="0x31",
     pci_device="0xD806",
+    roce_mbps=400_000,
+    pcie=Link(32.0, 16, 32.0, 16),
+    hcas=2,
 )
 
 
@@ -134,6 +153,7 @@ SILICON: dict[str, Silicon] = {
         buses=("81", "82", "83", "84", "85", "86", "87", "88"),
         firmware="1.79.22.3.220",
         board_id="0x0F",
+        pcie=Link(8.0, 4, 8.0, 4),
     ),
     "310B4": Silicon(
         "310B",
@@ -180,6 +200,8 @@ SILICON: dict[str, Silicon] = {
         product_name="IT22AAAC",
         board_id="0xb0",
         pci_device="0xD803",
+        roce_mbps=200_000,
+        hcas=2,
     ),
     "950PR": _950PR,
     "950DT": replace(_950PR, name="Ascend950DT", hbm=Memory(4415, 98304), buses=(), pcie_counts=False),
@@ -245,4 +267,6 @@ def _chip(silicon: Silicon, position: int, chip: int, name: str) -> ChipState:
         voltage=0.89,
         hccs=Hccs(tuple(HccsLink() for _ in range(silicon.links))) if silicon.links else None,
         pcie=PcieErrors() if silicon.pcie_counts else None,
+        roce=RocePort(speed_mbps=silicon.roce_mbps) if silicon.roce_mbps else None,
+        slot=PcieSlot(f"0000:{bus.lower()}:00.0", silicon.pcie) if bus else None,
     )

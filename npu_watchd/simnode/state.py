@@ -5,11 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from npu_watchd.simnode.pcie_slot import PcieSlot
+from npu_watchd.simnode.roce_port import RocePort
+from npu_watchd.simnode.sysfs_ib import SimHca
+from npu_watchd.simnode.sysfs_net import NetDevice
+
 Family = Literal["310", "310P", "310B", "910A", "910B", "A3", "950"]
 """Chips whose answers have the same form; the exact silicon is `ChipState.name`."""
 
 ToolMood = Literal["ok", "hang", "rubbish", "unloadable", "missing"]
 DriverMood = Literal["ok", "gone", "occupied", "no_board", "no_version"]
+HccnMood = Literal["ok", "locked", "missing"]
+"""`locked`: another process holds the lock of hccn_tool's log, so every call waits for ever."""
+START_S = 1_767_600_000.0
+"""The Unix second of a scenario's beginning where nobody says another: 2026-01-05 08:00 UTC, a Monday."""
 
 FROM_THE_START = frozenset({"name", "pci", "phyid", "heartbeat", "ecc_record"})
 FROM_THE_CHIP = frozenset(
@@ -140,6 +149,10 @@ class ChipState:
     voltage: float = 0.0
     hccs: Hccs | None = None
     pcie: PcieErrors | None = None
+    roce: RocePort | None = None
+    """None: the chip has no port of its own."""
+    slot: PcieSlot | None = None
+    """None: it is not on PCIe. Both chips of a Duo are behind one address."""
     fails: frozenset[str] = frozenset()
     """Members of SUB_QUERIES that fail on this chip."""
     lost: bool = False
@@ -198,6 +211,12 @@ class NodeState:
     driver: DriverMood = "ok"
     install_incomplete: bool = False
     tool: Tool = field(default_factory=Tool)
+    hccn: HccnMood = "ok"
+    now_s: float = START_S
+    """Unix seconds: the node's own clock."""
+    hcas: tuple[SimHca, ...] | None = None
+    """The host's RDMA devices; (): the kernel can do RDMA and has none; None: it cannot."""
+    netdevs: tuple[NetDevice, ...] = ()
 
     @property
     def chips(self) -> tuple[ChipState, ...]:
@@ -215,6 +234,15 @@ class NodeState:
             for card in self.cards
             if (left := tuple(chip for chip in card.chips if not chip.lost))
         )
+
+    def slots(self) -> tuple[PcieSlot, ...]:
+        """Every PCI address with a chip on it, also one whose chips are all lost."""
+        by_address = {chip.slot.address: chip.slot for chip in reversed(self.chips) if chip.slot is not None}
+        return tuple(by_address[address] for address in sorted(by_address))
+
+    def on_the_bus(self, slot: PcieSlot) -> bool:
+        """False: whatever was there is lost."""
+        return any(chip.slot is not None and chip.slot.address == slot.address and not chip.lost for chip in self.chips)
 
     def lost_cards(self) -> int:
         return len(self.cards) - len(self.seen())

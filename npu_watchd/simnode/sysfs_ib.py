@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _STATES = ("NOP", "DOWN", "INIT", "ARMED", "ACTIVE", "ACTIVE_DEFER")
 _PHYSICAL_STATES = (
@@ -52,7 +55,8 @@ class SimPort:
     number: int = 1
     state: int = ACTIVE
     physical_state: int = LINK_UP
-    rate: str = "200 Gb/sec (4X HDR)"
+    rate: str | None = "200 Gb/sec (4X HDR)"
+    """None: there is no such file, at which ibstat gives up."""
     lid: int = 0
     sm_lid: int = 0
     lid_mask_count: int = 0
@@ -120,7 +124,7 @@ def _of_hca(hca: SimHca) -> dict[str, str]:
 
 
 def _of_port(port: SimPort) -> dict[str, str]:
-    values: dict[str, str | int] = {
+    values: dict[str, str | int | None] = {
         "state": f"{port.state}: {_STATES[port.state]}",
         "phys_state": f"{port.physical_state}: {_PHYSICAL_STATES[port.physical_state]}",
         "rate": port.rate,
@@ -138,7 +142,7 @@ def _of_port(port: SimPort) -> dict[str, str]:
     counters = dict.fromkeys(COUNTERS, 0) | dict(port.counters)
     values |= {f"counters/{name}": value for name, value in counters.items()}
     values |= {f"hw_counters/{name}": value for name, value in port.hw_counters.items()}
-    return {name: f"{value}\n" for name, value in values.items()}
+    return {name: f"{value}\n" for name, value in values.items() if value is not None}
 
 
 def _groups(guid: int) -> str:

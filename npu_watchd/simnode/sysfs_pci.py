@@ -10,22 +10,25 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 ACCELERATOR, BRIDGE = 0x120000, 0x060400
 HUAWEI = 0x19E5
 
 # Speed codes of the link registers.
 _CODES = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5, 64.0: 6}
-_CORRECTABLE = ("RxErr", "BadTLP", "BadDLLP", "Rollover", "Timeout", "NonFatalErr", "CorrIntErr", "HeaderOF")
-_UNCORRECTABLE = (
+CORRECTABLE = ("RxErr", "BadTLP", "BadDLLP", "Rollover", "Timeout", "NonFatalErr", "CorrIntErr", "HeaderOF")
+UNCORRECTABLE = (
     *("Undefined", "DLP", "SDES", "TLP", "FCP", "CmpltTO", "CmpltAbrt", "UnxCmplt", "RxOF", "MalfTLP", "ECRC"),
     *("UnsupReq", "ACSViol", "UncorrIntErr", "BlockedTLP", "AtomicOpBlocked", "TLPBlockedErr", "PoisonTLPBlocked"),
 )
 _AER_FILES = {
-    "correctable": ("TOTAL_ERR_COR", _CORRECTABLE),
-    "nonfatal": ("TOTAL_ERR_NONFATAL", _UNCORRECTABLE),
-    "fatal": ("TOTAL_ERR_FATAL", _UNCORRECTABLE),
+    "correctable": ("TOTAL_ERR_COR", CORRECTABLE),
+    "nonfatal": ("TOTAL_ERR_NONFATAL", UNCORRECTABLE),
+    "fatal": ("TOTAL_ERR_FATAL", UNCORRECTABLE),
 }
 
 
@@ -37,6 +40,9 @@ class Link:
     lanes: int = 16
     max_speed: float = 16.0
     max_lanes: int = 16
+
+
+GEN4_X16 = Link()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +60,7 @@ class PciDevice:
     """Severity → name of the error → count; what is left out is 0. None: no files, as where firmware owns AER."""
     numa_node: int = -1
     below: tuple[PciDevice, ...] = ()
-    """Not (): this is a port."""
+    """Of a port; () where its slot is empty."""
 
     @property
     def bus(self) -> int:
@@ -145,10 +151,10 @@ def _configuration(device: PciDevice) -> bytes:
     space = bytearray(256)
     struct.pack_into("<HHHH", space, 0x00, device.vendor_id, device.device_id, 0x0006, 0x0010)
     struct.pack_into("<I", space, 0x08, device.class_code << 8 | device.revision)
-    is_port = bool(device.below)
+    is_port = device.class_code == BRIDGE
     space[0x0E] = 1 if is_port else 0
     space[0x34] = 0x40
-    if is_port:
+    if device.below:
         buses = sorted({child.bus for _, child in _placed(device.below)})
         space[0x18:0x1B] = bytes((device.bus, buses[0], buses[-1]))
     _capability(space, device.link, port_type=4 if is_port else 0)

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 
+from npu_watchd.simnode import host_port, pcie_story
 from npu_watchd.simnode.chip_story import ChipStory
-from npu_watchd.simnode.scenario import Scenario
+from npu_watchd.simnode.roce_story import roce_port
+from npu_watchd.simnode.scenario import Event, Scenario
 from npu_watchd.simnode.silicon import SILICON, Silicon, new_cards
+from npu_watchd.simnode.spans import busy_spans, seconds
 from npu_watchd.simnode.state import (
+    START_S,
     CardState,
     ChipState,
     DriverMood,
     ErrorCode,
     ErrorCounts,
+    HccnMood,
     Hccs,
     HccsLink,
     Load,
@@ -22,25 +27,35 @@ from npu_watchd.simnode.state import (
     Process,
     Tool,
 )
+from npu_watchd.simnode.sysfs_ib import SimHca
+from npu_watchd.simnode.sysfs_net import NetDevice
 from npu_watchd.simnode.wander import trait, wander
 
 PACKETS_PER_SECOND = 41_000
 """Of a busy HCCS link; an idle one has a hundredth of it."""
 
 
-def state_at(scenario: Scenario, t_s: float) -> NodeState:
-    """The node `t_s` seconds into the scenario; before its start it is as at its start."""
+def state_at(scenario: Scenario, t_s: float, start_s: float = START_S) -> NodeState:
+    """The node `t_s` seconds into the scenario; before its start it is as at its start.
+
+    start_s: the Unix second at which the scenario began, for what the node says of its clock.
+    """
     t_s = max(0.0, t_s)
     silicon = SILICON[scenario.generation]
     cards = new_cards(silicon, scenario.cards, scenario.chip_name)
+    adapters = _adapters(scenario, t_s)
     return NodeState(
         silicon.family,
         scenario.tool_version,
         scenario.driver_version,
-        tuple(_card(scenario, silicon, card, t_s) for card in cards),
+        tuple(_card(scenario, silicon, card, t_s, start_s) for card in cards),
         driver=_driver(scenario, t_s),
         install_incomplete=scenario.install_incomplete,
         tool=_tool(scenario, t_s),
+        hccn=_hccn(scenario, t_s),
+        now_s=start_s + t_s,
+        hcas=tuple(adapter for adapter, _ in adapters) if scenario.hcas else None,
+        netdevs=tuple(netdev for _, netdev in adapters),
     )
 
 
@@ -57,17 +72,42 @@ def _driver(scenario: Scenario, t_s: float) -> DriverMood:
     return moods[-1] if moods else "ok"
 
 
-def _card(scenario: Scenario, silicon: Silicon, card: CardState, t_s: float) -> CardState:
-    stories = [
-        ChipStory().tell((event for event in scenario.events if chip.logic_id in event.devices), t_s)
-        for chip in card.chips
-    ]
-    chips = tuple(_chip(silicon, chip, story, t_s) for chip, story in zip(card.chips, stories, strict=True))
+def _hccn(scenario: Scenario, t_s: float) -> HccnMood:
+    moods: list[HccnMood] = [event.hccn for event in scenario.events if event.hccn and event.in_force(t_s)]
+    return moods[-1] if moods else "ok"
+
+
+def _adapters(scenario: Scenario, t_s: float) -> list[tuple[SimHca, NetDevice]]:
+    names = host_port.hca_names(scenario.hcas)
+    told = ([event for event in scenario.events if name in event.hcas] for name in names)
+    found = (host_port.hca(at, events, t_s) for at, events in enumerate(told))
+    return [adapter for adapter in found if adapter is not None]
+
+
+def _card(scenario: Scenario, silicon: Silicon, card: CardState, t_s: float, start_s: float) -> CardState:
+    told = [[event for event in scenario.events if chip.logic_id in event.devices] for chip in card.chips]
+    stories = [ChipStory().tell(events, t_s) for events in told]
+    chips = tuple(
+        _wired(scenario, _chip(silicon, chip, events, story, t_s), events, story, t_s, start_s)
+        for chip, events, story in zip(card.chips, told, stories, strict=True)
+    )
     dead = any(story.levels.get("mcu_dead", False) for story in stories)
     return replace(card, chips=chips, mcu=card.mcu and replace(card.mcu, dead=dead))
 
 
-def _chip(silicon: Silicon, chip: ChipState, story: ChipStory, t_s: float) -> ChipState:
+def _wired(
+    scenario: Scenario, chip: ChipState, events: list[Event], story: ChipStory, t_s: float, start_s: float
+) -> ChipState:
+    """The chip with its own port and its way to the CPU."""
+    family = SILICON[scenario.generation].family
+    return replace(
+        chip,
+        roce=chip.roce and roce_port(chip, chip.roce, family, events, story, t_s, start_s),
+        slot=chip.slot and pcie_story.slot(chip.slot, story, scenario.firmware_owns_aer, t_s),
+    )
+
+
+def _chip(silicon: Silicon, chip: ChipState, events: list[Event], story: ChipStory, t_s: float) -> ChipState:
     levels = story.levels
     load = _load(chip, story, t_s)
     temperature = levels.get("temperature", _temperature(silicon, chip, load, t_s))
@@ -88,7 +128,7 @@ def _chip(silicon: Silicon, chip: ChipState, story: ChipStory, t_s: float) -> Ch
             Process(one.pid, one.name, one.memory_mb, one.container_pid) for one in story.processes.values()
         ),
         clock_mhz=levels.get("clock", chip.clock_max_mhz if story.processes else chip.clock_mhz),
-        hccs=chip.hccs and _hccs(chip.hccs, story, t_s),
+        hccs=chip.hccs and _hccs(chip.hccs, events, story, t_s),
         pcie=chip.pcie and PcieErrors(*(story.count(f"pcie.{one.name}") for one in fields(PcieErrors))),
         fails=frozenset(levels.get("fails", ())),
         lost=levels.get("lost", False),
@@ -140,8 +180,9 @@ def _errors(which: str, story: ChipStory) -> ErrorCounts:
     return ErrorCounts(**{one.name: story.count(f"{which}.{one.name}") for one in fields(ErrorCounts)})
 
 
-def _hccs(idle: Hccs, story: ChipStory, t_s: float) -> Hccs:
-    packets = int(t_s * PACKETS_PER_SECOND * (1.0 if story.processes else 0.01))
+def _hccs(idle: Hccs, events: list[Event], story: ChipStory, t_s: float) -> Hccs:
+    busy_s = seconds(t_s, 0.0, busy_spans(events, t_s))
+    packets = int(PACKETS_PER_SECOND * (busy_s + 0.01 * (t_s - busy_s)))
     links = tuple(
         HccsLink(packets + at, packets + 7 * at, story.count(f"hccs.{at}.retries"), story.count(f"hccs.{at}.errors"))
         for at in range(len(idle.links))

@@ -5,31 +5,49 @@ from __future__ import annotations
 import select
 import signal
 import sys
-from pathlib import Path
+from collections.abc import Callable
+from importlib import import_module
 from typing import NoReturn
 
 from npu_watchd.simnode.answer import Answer
 from npu_watchd.simnode.error_log import append
 from npu_watchd.simnode.installed import read, wall_clock
-from npu_watchd.simnode.npu_smi import answer
-from npu_watchd.simnode.timeline import state_at
+from npu_watchd.simnode.state import NodeState
 
-TOOLS = ("npu-smi",)
+TOOLS = ("npu-smi", "hccn_tool", "ibstat", "perf")
 
 
-def call(tool: str, directory: Path, argv: tuple[str, ...]) -> int:
+def answer(tool: str, node: NodeState, argv: tuple[str, ...]) -> Answer:
+    """What one of TOOLS does with these arguments (its own name left out)."""
+    # Each call of an executable asks one tool, and should not load the others.
+    module = import_module(f"npu_watchd.simnode.{tool.replace('-', '_')}")
+    ask: Callable[[NodeState, tuple[str, ...]], Answer] = module.answer
+    return ask(node, argv)
+
+
+def installed_on(node: NodeState) -> tuple[str, ...]:
+    """The tools that such a node has: hccn_tool where chips have ports, ibstat where the host does RDMA.
+
+    perf is everywhere: it says itself where there is nothing to count.
+    """
+    absent = set() if any(chip.roce for chip in node.chips) else {"hccn_tool"}
+    return tuple(tool for tool in TOOLS if tool not in absent | (set() if node.hcas is not None else {"ibstat"}))
+
+
+def call(tool: str, directory: str, argv: tuple[str, ...]) -> int:
     """Do what the tool does, and return its exit code. Does not return while the scenario lets the tool hang."""
     if tool not in TOOLS:
         sys.stderr.write(f"{tool}: not simulated\n")
         return 127
     installed = read(directory)
-    node = state_at(installed.scenario, installed.time_at(wall_clock()))
-    said = answer(node, argv)
+    node = installed.state_at(wall_clock())
+    said = answer(tool, node, argv)
     if said.hangs:
         _hang(said)
     if said.delay_s > 0:
         select.select([], [], [], said.delay_s)
-    append(directory, node, argv)
+    if tool == "npu-smi":
+        append(directory, node, argv)
     sys.stdout.buffer.write(said.text.encode())
     sys.stdout.buffer.flush()
     sys.stderr.write(said.stderr)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import unicodedata
 
-_UNSAFE = frozenset({"Cc", "Cs", "Zl", "Zp"})
-"""Control characters, lone surrogates, and the line and paragraph separators."""
+_UNSAFE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+"""Control and format characters, lone surrogates, and the line and paragraph separators.
+
+Format characters are invisible, or turn what stands around them: a name with U+202E reads backwards on a terminal.
+"""
 
 
 def clean(text: str, limit: int) -> str:

@@ -18,6 +18,7 @@ _SHOWN = frozenset(
         "devices_expected",
         "devices_present",
         "devices",
+        "ports",
         "blind",
         "warnings",
     }

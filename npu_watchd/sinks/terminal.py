@@ -31,6 +31,7 @@ STALE_AFTER_S = 60.0
 def exit_code(document: Document, age_s: float, stale_s: float = STALE_AFTER_S) -> int:
     """0 healthy, 1 watch, 2 quarantine, 3 unknown: stale, blind, or a device short; the worst of all devices.
 
+    A host port that should be up and is not makes at least 1.
     As `npu-watchd check` counts (DESIGN section 5); until verdicts are judged, Critical alone is a quarantine.
     """
     if age_s > stale_s:
@@ -42,7 +43,8 @@ def exit_code(document: Document, age_s: float, stale_s: float = STALE_AFTER_S) 
     short = document["devices_present"] is None or document["devices_present"] < (document["devices_expected"] or 1)
     if short or "unknown" in states or any(device["vital_blind"] for device in devices):
         return UNKNOWN
-    return WATCH if states & {"warning", "alarm"} else HEALTHY
+    missed = any(port["expected"] and port["up"] is False for port in document["ports"])
+    return WATCH if missed or states & {"warning", "alarm"} else HEALTHY
 
 
 def stale_after_s(cycle_s: float) -> float:
@@ -53,6 +55,12 @@ def stale_after_s(cycle_s: float) -> float:
 def rendered(document: Document, age_s: float, stale_s: float = STALE_AFTER_S) -> RenderableType:
     """All that a person needs to see at once, in the width there is."""
     parts: list[RenderableType] = [_headline(document, age_s, stale_s), _devices(document)]
+    if document["ports"]:
+        parts.extend([Text(), _ports(document)])
+    links = list(_links(document))
+    if links:
+        parts.append(Text("\nLinks", style="bold"))
+        parts.extend(links)
     codes = list(_error_codes(document))
     if codes:
         parts.append(Text("\nActive error codes", style="bold"))
@@ -103,6 +111,47 @@ def _row(device: Document) -> Iterator[RenderableType]:
     errors = device["memory_errors"].get("hbm") or device["memory_errors"].get("ddr")
     yield f"{_shown(errors['single_bit'])}/{_shown(errors['double_bit'])}" if errors else NOTHING
     yield _shown(None if device["processes"] is None else len(device["processes"]))
+
+
+def _ports(document: Document) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold", collapse_padding=True)
+    for name in ("host port", "net device", "state", "physical"):
+        table.add_column(name, no_wrap=True)
+    for name in ("Gb/s", "downs", "errors"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for port in document["ports"]:
+        table.add_row(*_port_row(port))
+    return table
+
+
+def _port_row(port: Document) -> Iterator[RenderableType]:
+    yield Text(_safe(f"{port['rdma_device']}/{port['port']}"))
+    yield Text(_safe(port["netdev"]))
+    if port["present"] is False:
+        yield Text("missing", style="red")
+    else:
+        unused = port["up"] is False and not port["expected"]
+        style = "dim" if unused else {True: "green", False: "red", None: "magenta"}[port["up"]]
+        yield Text(_safe(port["state"]) + (", unused" if unused else ""), style=style)
+    yield _safe(port["physical_state"])
+    # Of a port that is not up the rate is a leftover or a default.
+    yield _shown(port["rate_gbps"] if port["up"] is not False else None, "{:g}")
+    yield _shown(port["link_downs"])
+    yield _shown(sum(port["errors"].values()) if port["errors"] else None)
+
+
+def _links(document: Document) -> Iterator[Text]:
+    """What is wrong with the devices' own links: a port that is down, a PCIe link on fewer lanes than it could have."""
+    for device in document["devices"]:
+        port, link = device["roce"], device["pcie_link"]
+        if port and port["link_up"] is False:
+            yield Text(f"  device {device['device_id']}: its own port is down", style="red")
+        if link and link["narrow"]:
+            lanes = link["lanes"] if link["path_lanes"] is None else link["path_lanes"]
+            yield Text(
+                f"  device {device['device_id']}: PCIe is narrow, x{_shown(lanes)} of x{link['path_max_lanes']}",
+                style="yellow",
+            )
 
 
 def _error_codes(document: Document) -> Iterator[Text]:

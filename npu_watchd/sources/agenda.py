@@ -5,14 +5,18 @@ Pure: instants in monotonic seconds are handed in. One agenda a tool, since a to
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from npu_watchd.sources.probes import Target
+from npu_watchd.sources.probe import Target
 
 LAST_RANK = 4
 """Of what can wait: how busy a device is, not whether it is there and well."""
 _SPREAD_S = 60.0
+_FIRST_REST_S, _LONGEST_REST_S = 60.0, 600.0
+"""How long a port is left alone after the tool hung over it (assumption)."""
+_WINDOW_S = 120.0
 _SMOOTHING = 0.3
 """Weight of the newest duration in the mean; assumption: a few calls forget a slow one."""
 
@@ -42,6 +46,14 @@ class _Entry:
     """Smoothed duration of the calls that succeeded; None before the first."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Rest:
+    """A target over which the tool hung, and has not answered since."""
+
+    times: int
+    until_s: float
+
+
 class Agenda:
     """The tasks of one tool.
 
@@ -61,22 +73,27 @@ class Agenda:
         self._entries: dict[Task, _Entry] = {}
         self._tokens_s = burst_s
         self._filled_at_s: float | None = None
-        self._spent: list[tuple[float, float]] = []
+        self._spent: deque[tuple[float, float]] = deque()
+        """When each call of the last `_WINDOW_S` ended, and how long it took."""
         self._called = False
+        self._rests: dict[Target, _Rest] = {}
 
     def plan(self, wanted: Mapping[Task, Plan], now_s: float) -> None:
         """Take these tasks and no others. A new one is due at once, one of the last rank somewhere in its period."""
         for task in [task for task in self._entries if task not in wanted]:
             del self._entries[task]
+        targets = {task.target for task in wanted}
+        self._rests = {target: rest for target, rest in self._rests.items() if target in targets}
         stretch = self.stretch()
         for task, plan in wanted.items():
-            entry = self._entries.get(task)
+            entry, rest = self._entries.get(task), self._rests.get(task.target)
             if entry is None:
                 wait_s = 0.0 if plan.rank < LAST_RANK else min(plan.every_s, _SPREAD_S) * self._jitter()
-                self._entries[task] = _Entry(plan, now_s + wait_s)
+                self._entries[task] = _Entry(plan, max(now_s + wait_s, rest.until_s if rest else now_s))
             else:
                 entry.plan = plan
-                entry.due_s = min(entry.due_s, now_s + plan.every_s * stretch)
+                if rest is None:
+                    entry.due_s = min(entry.due_s, now_s + plan.every_s * stretch)
 
     def hurry(self, tasks: Iterable[Task], now_s: float) -> None:
         """Make these due now: something was seen that they can explain."""
@@ -92,12 +109,17 @@ class Agenda:
         due = [(entry.plan.rank, entry.due_s, task) for task, entry in self._entries.items() if entry.due_s <= now_s]
         return min(due)[2] if due else None
 
-    def done(self, task: Task, began_s: float, ended_s: float, *, succeeded: bool) -> None:
-        """Book a call that has ended, and when its task comes again."""
+    def done(self, task: Task, began_s: float, ended_s: float, *, succeeded: bool, timed_out: bool = False) -> None:
+        """Book a call that has ended, and when its task comes again.
+
+        timed_out: the tool hung over this target. Whatever else is to be asked of it waits too, longer each time: a
+        sick chip must not spend the share of the others.
+        """
         took_s = max(0.0, ended_s - began_s)
         self._fill(ended_s)
         self._tokens_s -= took_s
         self._spent.append((ended_s, took_s))
+        self._drop_old(ended_s)
         self._called = True
         entry = self._entries.get(task)
         if entry is None:
@@ -108,6 +130,22 @@ class Agenda:
         # But never earlier than the share has room for: what can wait would pay for it, and starve.
         pace = max(1 - 0.1 * self._jitter(), self._demand() / self._share)
         entry.due_s = max(began_s + entry.plan.every_s * pace, ended_s)
+        self._rest(task.target, ended_s, timed_out=timed_out, succeeded=succeeded)
+
+    def _rest(self, target: Target, now_s: float, *, timed_out: bool, succeeded: bool) -> None:
+        """Only of a port, whose tool is asked about it alone; npu-smi touches all cards whichever it is asked about."""
+        if target.logic_id is None:
+            return
+        if succeeded:
+            self._rests.pop(target, None)
+        elif timed_out:
+            before = self._rests.get(target)
+            times = before.times + 1 if before else 1
+            until_s = now_s + min(_LONGEST_REST_S, _FIRST_REST_S * 2.0 ** min(times - 1, 10))
+            self._rests[target] = _Rest(times, until_s)
+            for task, entry in self._entries.items():
+                if task.target == target:
+                    entry.due_s = max(entry.due_s, until_s)
 
     def stretch(self) -> float:
         """How many times longer than planned the periods are at the tool's present speed; 1 while the cap is kept.
@@ -127,12 +165,16 @@ class Agenda:
             (usual_s if entry.mean_s is None else entry.mean_s) / entry.plan.every_s for entry in self._entries.values()
         )
 
-    def share(self, now_s: float, window_s: float = 120.0) -> float | None:
-        """The tool's share of the last `window_s` seconds, 0..1; None before the first call."""
-        self._spent = [(ended_s, took_s) for ended_s, took_s in self._spent if ended_s > now_s - window_s]
+    def share(self, now_s: float) -> float | None:
+        """The tool's share of the last two minutes, 0..1; None before the first call."""
+        self._drop_old(now_s)
         if not self._called:
             return None
-        return min(1.0, sum(took_s for _, took_s in self._spent) / window_s)
+        return min(1.0, sum(took_s for _, took_s in self._spent) / _WINDOW_S)
+
+    def _drop_old(self, now_s: float) -> None:
+        while self._spent and self._spent[0][0] <= now_s - _WINDOW_S:
+            self._spent.popleft()
 
     def _fill(self, now_s: float) -> None:
         if self._filled_at_s is not None:

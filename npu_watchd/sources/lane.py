@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from npu_watchd.model.ids import DeviceKey, Subject
-from npu_watchd.model.reading import Failure, Reading, Run, Tick
+from npu_watchd.model.reading import Failure, FailureKind, Reading, Run, Tick
 from npu_watchd.sources.agenda import Agenda, Plan, Task
-from npu_watchd.sources.probes import PROBES, ask
+from npu_watchd.sources.probe import Probe, Wait, ask
 from npu_watchd.sources.rounds import Card, Pace, health_of, rounds
 
-_BY_NAME = {probe.name: probe for probe in PROBES}
+_LONG_SHARE = 1 / 3
+"""Of its deadline: a call that failed after longer than that is taken for one that hung (assumption)."""
 
 
 class Ledger(Protocol):
@@ -25,7 +26,7 @@ class Ledger(Protocol):
     def edition(self) -> int:
         """Grows whenever `cards` or `unsupported` may answer otherwise than before."""
 
-    def cards(self) -> list[tuple[int, tuple[int, ...], str | None, bool]]: ...
+    def cards(self) -> list[tuple[int, tuple[int, ...], str | None, bool, Mapping[int, int]]]: ...
 
     def unwell(self) -> list[DeviceKey]: ...
 
@@ -50,8 +51,20 @@ class Lane:
     The lock guards the agenda and is never held while the ledger is asked, which has a lock of its own.
     """
 
-    def __init__(self, run: Run, agenda: Agenda, ledger: Ledger, clock: Callable[[], Tick], orders: Orders) -> None:
+    def __init__(
+        self,
+        probes: Iterable[Probe],
+        run: Run,
+        agenda: Agenda,
+        ledger: Ledger,
+        clock: Callable[[], Tick],
+        orders: Orders,
+        wait: Wait,
+    ) -> None:
+        """probes: of one tool. wait: lets seconds pass before a busy tool is asked again."""
+        self._probes = {probe.name: probe for probe in probes}
         self._run = run
+        self._wait = wait
         self._agenda = agenda
         self._ledger = ledger
         self._clock = clock
@@ -75,17 +88,22 @@ class Lane:
             task = self._agenda.next(began.mono_s)
         if task is None:
             return None
-        probe, pace = _BY_NAME[task.probe], orders.paces[task.probe]
-        others = succeeded = False
+        probe, pace = self._probes[task.probe], orders.paces[task.probe]
+        others = succeeded = timed_out = False
         try:
-            readings = ask(probe, task.target, self._run, orders.path, pace.timeout_s, self._clock)
+            readings = ask(probe, task.target, self._run, orders.path, pace.timeout_s, self._clock, self._wait)
             others = self._ledger.put(readings)
-            succeeded = any(not isinstance(reading.result, Failure) for reading in readings)
+            failures = [reading.result for reading in readings if isinstance(reading.result, Failure)]
+            succeeded = len(failures) < len(readings)
+            hung = any(failure.kind in (FailureKind.TIMEOUT, FailureKind.WEDGED) for failure in failures)
+            # One that is busy to the end, or says after a long while that it failed, costs the others as much.
+            took_s = self._clock().mono_s - began.mono_s
+            timed_out = hung or (not succeeded and took_s > _LONG_SHARE * pace.timeout_s)
         finally:
             # Whatever went wrong, the call took its time: unbooked, it would come again at once, for ever.
             ended = self._clock()
             with self._lock:
-                self._agenda.done(task, began.mono_s, ended.mono_s, succeeded=succeeded)
+                self._agenda.done(task, began.mono_s, ended.mono_s, succeeded=succeeded, timed_out=timed_out)
         if task.probe == "npu_info" and succeeded:
             self._plan(orders, ended.mono_s)
             self._follow_up(others, ended.mono_s)
@@ -100,7 +118,7 @@ class Lane:
         """Each probe's period as it really is, by which its readings age; one that is switched off has none."""
         with self._lock:
             stretch = self._agenda.stretch()
-        return {probe: pace.every_s * stretch for probe, pace in self._orders.paces.items()}
+        return {probe: pace.every_s * stretch for probe, pace in self._orders.paces.items() if probe in self._probes}
 
     def _plan(self, orders: Orders, now_s: float) -> None:
         """Tell the agenda what is wanted, where that may have changed: the lane looks far more often than it does."""
@@ -108,7 +126,7 @@ class Lane:
         if self._known is not None and self._known[0] is orders and self._known[1] == edition:
             return
         cards = [Card(*card) for card in self._ledger.cards()]
-        self._wanted = rounds(PROBES, orders.paces, cards, orders.asked_of, self._ledger.unsupported)
+        self._wanted = rounds(self._probes.values(), orders.paces, cards, orders.asked_of, self._ledger.unsupported)
         self._known = (orders, edition)
         with self._lock:
             self._agenda.plan(self._wanted, now_s)

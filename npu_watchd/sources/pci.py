@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
@@ -145,7 +145,13 @@ class PciTree:
         if isinstance(own, Failure):
             return own
         ports = tuple(port for step in steps[:-1] if isinstance(port := seen[step], PcieErrors))
-        return PcieErrors(address, own.correctable, own.nonfatal, own.fatal, own.counts, ports, own.failures)
+        if len(steps) == 1:
+            return own
+        far_end, far = _name(steps[-2]), seen[steps[-2]]
+        failures = dict(own.failures)
+        if isinstance(far, Failure) and far.kind is not FailureKind.UNSUPPORTED:
+            failures[far_end] = far
+        return replace(own, ports=ports, far_end=far_end, failures=failures)
 
     def _read(self, folder: str, read: Callable[[Attributes], V]) -> V | Failure:
         """What `read` makes of a directory; nothing of one that vanished meanwhile, since half of it is not a state."""

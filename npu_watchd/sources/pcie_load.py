@@ -129,7 +129,8 @@ def perf_argv(
     known = tuple(has)
     events = [
         f"{unit.name}/event={code},bdf={bdf}/"
-        for path in paths.values()
+        # Chips of one card may share an address, and a count that is asked for twice comes twice.
+        for path in dict.fromkeys(paths.values())
         if (bdf := _bdf(path[-1])) is not None
         for unit in known
         if unit.bus == _bus(path[0])

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from npu_watchd.model.ids import DeviceKey, Subject
 from npu_watchd.sources.agenda import LAST_RANK, Plan, Task
-from npu_watchd.sources.probes import Probe, Scope, Target
+from npu_watchd.sources.probe import Probe, Scope, Target
 
 # What tells whether a device is there and well comes first, whatever the cap on the tool leaves room for. The map comes
 # before the first table, so that devices have their logic ids from the first cycle on.
@@ -23,6 +23,8 @@ class Card:
     name: str | None
     has_chip_ids: bool
     """False: commands about it take no `-c`."""
+    logic_ids: Mapping[int, int] = field(default_factory=dict)
+    """Chip → logic id, where it is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,8 @@ def rounds(
 
 
 def _targets(probe: Probe, card: Card) -> list[Target]:
+    if probe.scope is Scope.PORT:
+        return [Target(card.npu, chip, (chip,), card.logic_ids[chip]) for chip in card.chips if chip in card.logic_ids]
     if probe.scope is Scope.CHIP and card.has_chip_ids:
         return [Target(card.npu, chip, (chip,)) for chip in card.chips]
     return [Target(card.npu, None, card.chips)]

@@ -26,6 +26,7 @@ from npu_watchd.sinks.web.publication import Published
 from npu_watchd.sinks.web.server import WebServer
 from npu_watchd.sources.agenda import Agenda
 from npu_watchd.sources.lane import Lane, Orders
+from npu_watchd.sources.npu_smi_probes import NPU_SMI_PROBES
 from tests.bench.scraper import PLAIN, PROMETHEUS, Scraper
 from tests.bench.sixteen_dies import PACES, SCENARIO
 from tests.bench.verdict import Row
@@ -48,7 +49,8 @@ class SimulatedNode:
         run = simulated_run(scenario_file.load(SCENARIO), lambda: self._now_s % ROUND_S)
         self._board = Board("node", "boot", 16, _watch)
         orders = Orders("npu-smi", PACES, lambda name: profile_of(name).probes)
-        self._lane = Lane(run, Agenda(0.2, 30.0, random.Random(1).random), self._board, self._clock, orders)
+        agenda = Agenda(0.2, 30.0, random.Random(1).random)
+        self._lane = Lane(NPU_SMI_PROBES, run, agenda, self._board, self._clock, orders, lambda _seconds: None)
         self.published: Published | None = None
 
     def server(self) -> WebServer:

@@ -11,7 +11,8 @@ from npu_watchd.model.reading import Output
 from npu_watchd.simnode import node, scenario_file
 from npu_watchd.simnode.run import simulated_run
 from npu_watchd.sources.agenda import Task
-from npu_watchd.sources.probes import PROBES, Probe, Target
+from npu_watchd.sources.npu_smi_probes import NPU_SMI_PROBES as PROBES
+from npu_watchd.sources.probe import Probe, Target
 from npu_watchd.sources.rounds import Card, Pace, rounds
 
 SCENARIO = "a3_16_dies"
@@ -38,7 +39,7 @@ class Call:
         return self.probe.argv("npu-smi", self.target)[1:]
 
     def parse(self) -> None:
-        self.probe.read(self.text, self.target)
+        self.probe.read(Output(self.text), self.target)
 
 
 def calls() -> list[Call]:

@@ -117,14 +117,14 @@ def test_keys_without_effect_are_named(file: Path) -> None:
 [node]
 expected_devices = 8
 [probes]
-hccn_link.every = "2m"
+host.every = "2m"
 npu_ecc.every = "2m"
 [quarantine]
 act = ["slurm"]
 [limits.chip."910B3"]
 pages = 16
 """)
-    assert unused(load(file)) == ["limits.chip.910B3.pages", "probes.hccn_link.every", "quarantine.act"]
+    assert unused(load(file)) == ["limits.chip.910B3.pages", "probes.host.every", "quarantine.act"]
 
 
 UNKNOWN = [

@@ -7,8 +7,9 @@ from typing import Any
 
 from npu_watchd.decide.changes import Change, changes
 from npu_watchd.model.reading import NOT_READ_YET, Failure, FailureKind
-from npu_watchd.model.snapshot import Device, Identity, Snapshot
+from npu_watchd.model.snapshot import Device, Identity, Port, Snapshot
 from tests.sinks.build import device, outcome
+from tests.sinks.fabric import down_port, host_port, missing_port, npu_port, pcie_link, ports, unseen_port
 
 MISSING = Failure(FailureKind.MISSING, "npu-smi: not found on PATH")
 
@@ -56,7 +57,8 @@ def test_a_device_that_is_sick_at_first_sight_is_bad_news() -> None:
 def test_what_has_not_been_read_yet_is_no_news() -> None:
     waiting = device(0, health="unknown", blind={"npu_health": NOT_READ_YET})
     assert events(None, node(waiting, blind={"npu_map": NOT_READ_YET})) == ["device_seen"]
-    assert events(node(waiting, device(1)), node(device(0), device(1))) == ["health_changed"]
+    assert news(node(waiting, device(1)), node(device(0), device(1))) == []
+    assert events(node(waiting), node(device(0, health="alarm"))) == ["health_changed"]
 
 
 def test_a_device_that_vanishes_and_comes_back_is_one_line_each() -> None:
@@ -170,3 +172,87 @@ def test_a_warning_of_the_tool_is_told_once() -> None:
 def test_a_device_without_a_name_is_seen_too() -> None:
     (seen,) = news(None, node(device(0, identity=Identity())))
     assert seen.facts["name"] == ""
+
+
+def host(*which: Port) -> Snapshot:
+    return node(device(0), ports=ports(*which))
+
+
+MLX5_0: dict[str, str | int] = {"rdma_device": "mlx5_0", "port": 1}
+
+
+def test_a_port_that_goes_down_and_comes_up_is_one_line_each() -> None:
+    words = {**MLX5_0, "state": "Down", "physical_state": "Disabled"}
+    assert news(host(host_port()), host(down_port())) == [Change("port_down", good=False, facts=words)]
+    assert news(host(down_port()), host(down_port())) == []
+    assert news(host(down_port()), host(host_port())) == [Change("port_up", good=True, facts=MLX5_0)]
+
+
+def test_a_port_that_vanishes_and_comes_back_is_one_line_each() -> None:
+    assert news(host(host_port()), host(missing_port())) == [Change("port_vanished", good=False, facts=MLX5_0)]
+    assert news(host(missing_port()), host(missing_port())) == []
+    assert news(host(missing_port()), host(host_port())) == [Change("port_back", good=True, facts=MLX5_0)]
+    assert events(host(missing_port()), host(down_port())) == ["port_back", "port_down"]
+
+
+def test_at_first_sight_a_port_is_news_only_where_it_should_be_up_and_is_not() -> None:
+    first = host(host_port("a"), down_port("b", expected=False), down_port("c"), missing_port("d"), unseen_port("e"))
+    assert [(change.event, change.facts["rdma_device"]) for change in changes(node(device(0)), first)] == [
+        ("port_down", "c"),
+        ("port_vanished", "d"),
+    ]
+
+
+def test_a_port_that_nobody_can_see_is_neither_down_nor_gone() -> None:
+    assert news(host(host_port()), host(unseen_port())) == []
+    assert news(host(unseen_port()), host(host_port())) == []
+    assert events(host(unseen_port()), host(down_port())) == ["port_down"]
+
+
+def test_a_port_that_never_was_up_comes_and_goes_without_a_word() -> None:
+    unused = host(down_port("vf", expected=False))
+    assert news(host(), unused) == []
+    assert news(unused, host()) == []
+
+
+def own(link_up: bool | None) -> Snapshot:
+    return node(device(0, roce=npu_port(link_up=link_up)))
+
+
+WHO: dict[str, str | int] = {"device_id": "0", "npu": 0, "chip": 0}
+
+
+def test_an_npus_link_that_goes_down_and_comes_up_is_one_line_each() -> None:
+    assert news(own(link_up=True), own(link_up=False)) == [Change("npu_link_down", good=False, facts=WHO)]
+    assert news(own(link_up=False), own(link_up=False)) == []
+    assert news(own(link_up=False), own(link_up=True)) == [Change("npu_link_up", good=True, facts=WHO)]
+
+
+def test_an_npus_link_that_nobody_read_is_not_down() -> None:
+    assert news(own(link_up=True), own(link_up=None)) == []
+    assert news(own(link_up=None), own(link_up=True)) == []
+    assert news(own(link_up=True), node(device(0))) == []
+    assert events(node(device(0)), own(link_up=False)) == ["npu_link_down"]
+
+
+def pcie(**changes: Any) -> Snapshot:
+    return node(device(0, pcie_link=pcie_link(**changes)))
+
+
+def test_a_pcie_link_that_narrows_is_news_each_time() -> None:
+    assert news(pcie(), pcie(lanes=8, path_lanes=8)) == [
+        Change("pcie_narrow", good=False, facts={**WHO, "lanes": 8, "lanes_possible": 16})
+    ]
+    assert news(pcie(path_lanes=8), pcie(path_lanes=8)) == []
+    assert events(pcie(path_lanes=8), pcie(path_lanes=4)) == ["pcie_narrow"]
+    assert news(pcie(path_lanes=4), pcie(path_lanes=8)) == []
+    assert news(pcie(path_lanes=8), pcie()) == [
+        Change("pcie_wide_again", good=True, facts={**WHO, "lanes": 16, "lanes_possible": 16})
+    ]
+
+
+def test_a_narrow_link_is_news_at_first_sight_and_an_unread_or_sleeping_one_is_none() -> None:
+    assert events(node(device(0)), pcie(lanes=8)) == ["pcie_narrow"]
+    assert news(node(device(0)), pcie(lanes=None, path_lanes=None)) == []
+    assert news(pcie(lanes=8), node(device(0))) == []
+    assert news(pcie(), pcie(transfers_per_second=2.5e9, path_transfers_per_second=2.5e9)) == []

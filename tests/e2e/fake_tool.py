@@ -66,13 +66,14 @@ class FakeTool:
 
     def write_config(self, more: str = QUICK, *, npu_smi: Path | None = None, node: str = "e2e") -> Path:
         """`more`: the sections beside [node], [tools], [paths] and [web]."""
-        for name in ("run", "state"):
+        for name in ("run", "state", "sys"):
             (self.directory / name).mkdir(exist_ok=True)
         fresh = self.directory / "config.fresh"
         fresh.write_text(
-            f'[node]\nname = "{node}"\n\n[tools]\nnpu_smi = "{npu_smi or self.path}"\n\n'
-            f'[paths]\nstate_dir = "{self.directory / "state"}"\nruntime_dir = "{self.directory / "run"}"\n'
-            f'npu_tool_log = "{self.directory / "nputools.log"}"\n\n'
+            f'[node]\nname = "{node}"\n\n[tools]\nnpu_smi = "{npu_smi or self.path}"\n'
+            + "".join(f'{tool} = "{self.directory / "nowhere" / tool}"\n' for tool in ("hccn_tool", "ibstat", "perf"))
+            + f'\n[paths]\nsysfs = "{self.directory / "sys"}"\nstate_dir = "{self.directory / "state"}"\n'
+            f'runtime_dir = "{self.directory / "run"}"\nnpu_tool_log = "{self.directory / "nputools.log"}"\n\n'
             f'[web]\nlisten = ["127.0.0.1:0"]\n{more}',
             encoding="utf-8",
         )

@@ -44,6 +44,16 @@ npu_temp = { every = "2s" }
 npu_hccs = { every = "2s" }
 npu_pcie_err = { every = "2s" }
 npu_board = { every = "2s" }
+hccn_link = { every = "2s" }
+hccn_link_stat = { every = "2s" }
+hccn_stat = { every = "2s" }
+hccn_net_health = { every = "2s" }
+hccn_optical = { every = "2s" }
+hccn_speed = { every = "2s" }
+ibstat = { every = "2s" }
+rdma_counters = { every = "2s" }
+pcie_link = { every = "2s" }
+pcie_aer = { every = "2s" }
 """
 """Periods for fake tools, which answer in a millisecond or two."""
 
@@ -62,6 +72,16 @@ npu_temp = { every = "5s" }
 npu_hccs = { every = "5s" }
 npu_pcie_err = { every = "5s" }
 npu_board = { every = "5s" }
+hccn_link = { every = "10s" }
+hccn_link_stat = { every = "10s" }
+hccn_stat = { every = "10s" }
+hccn_net_health = { every = "10s" }
+hccn_optical = { every = "10s" }
+hccn_speed = { every = "10s" }
+ibstat = { every = "2s" }
+rdma_counters = { every = "2s" }
+pcie_link = { every = "2s" }
+pcie_aer = { every = "2s" }
 """
 """Periods for the simulated node, each of whose tools is a Python of its own."""
 

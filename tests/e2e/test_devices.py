@@ -146,7 +146,7 @@ def test_what_a_chip_does_not_support_is_asked_once_and_left(tool: FakeTool) -> 
         again = tool.calls().count("info -t usages -i 0") + 2
         until(lambda: tool.calls().count("info -t usages -i 0") >= again, "two more rounds")
         assert [tool.calls().count(f"info -t memory -i {npu}") for npu in range(8)] == [1] * 8
-        assert daemon.device("0")["unsupported"] == {"npu_temp": "This device does not support querying."}
+        assert daemon.device("0")["unsupported"]["npu_temp"] == "This device does not support querying."
         assert daemon.device("0")["health"] == "ok", "what a chip has not is no fault of it"
         page = daemon.page()
         assert page.by_device("npu_watchd_probe_up", probe="npu_temp") == {}

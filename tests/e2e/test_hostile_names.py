@@ -73,7 +73,7 @@ def test_no_process_name_breaks_a_sink(tool: FakeTool) -> None:
     with running(tool.config) as daemon:
         text = daemon.all_read().text
         assert parsed(text).value("npu_device_processes", device_id="0") == len(NAMES)
-        assert promtool_on(text) == (0, "")
+        assert promtool_on(text) == []
         told = [process["name"] for process in daemon.device("0")["processes"]]
         assert told == [name.encode(errors="surrogateescape").decode(errors="replace") for name in NAMES.values()]
         html = daemon.get("/").text
@@ -104,7 +104,7 @@ def test_a_hostile_chip_name_and_version_are_labels_and_nothing_else(tool: FakeT
     tool.says("info", table)
     with running(tool.config) as daemon:
         page = daemon.shows(lambda page: "npu_device_info" in page.samples, "the device is there")
-        assert promtool_on(page.text) == (0, "")
+        assert promtool_on(page.text) == []
         (labels,) = page.samples["npu_device_info"]
         assert dict(labels)["name"] == 'x"}1\\'
         (labels,) = page.samples["npu_node_info"]

@@ -270,12 +270,12 @@ def test_unwell_is_who_is_not_ok_or_not_to_be_trusted() -> None:
 def test_only_cards_of_the_newest_table_are_asked() -> None:
     board = new_board()
     board.put([info(table(row(0, 0), row(0, 1), row(4, 0, name="310P3")))])
-    assert board.cards() == [(0, (0, 1), "910B3", True), (4, (0,), "310P3", True)]
+    assert board.cards() == [(0, (0, 1), "910B3", True, {}), (4, (0,), "310P3", True, {})]
     board.put([info(table(row(0, 0)))])
     # The second die of a card that is there is still asked: it may answer although the table leaves it out.
-    assert board.cards() == [(0, (0, 1), "910B3", True)]
+    assert board.cards() == [(0, (0, 1), "910B3", True, {})]
     board.put([info(table(row(5, None, name="950PR")))])
-    assert board.cards() == [(5, (0,), "950PR", False)]
+    assert board.cards() == [(5, (0,), "950PR", False, {})]
 
 
 def test_tallies_count_calls_failures_and_unknown_keys() -> None:
@@ -288,8 +288,8 @@ def test_tallies_count_calls_failures_and_unknown_keys() -> None:
 
 def test_lines_of_the_tools_own_log_are_counted_by_code() -> None:
     board = new_board()
-    board.count_log_events(["-8020", "-8005"])
-    board.count_log_events(["-8020"])
+    board.take_log([("dcmi_init", -8020), ("dcmi_init", -8005)], at(1))
+    board.take_log([("dcmi_init", -8020)], at(2))
     assert shown(board).tool_log_events == {"-8020": 2, "-8005": 1}
 
 

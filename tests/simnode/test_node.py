@@ -17,13 +17,18 @@ from npu_watchd.simnode.node import install, set_clock
 from npu_watchd.simnode.npu_smi import answer
 from npu_watchd.simnode.scenario_file import load
 from npu_watchd.simnode.timeline import state_at
+from npu_watchd.simnode.tools import answer as answer_of
 
 BARE = {"LC_ALL": "C", "PATH": "/usr/bin:/bin"}
 
 
-def npu_smi(directory: Path, *argv: str, timeout_s: float = 20.0) -> subprocess.CompletedProcess[str]:
+def npu_smi(directory: Path, *argv: str) -> subprocess.CompletedProcess[str]:
+    return tool(directory, "npu-smi", *argv)
+
+
+def tool(directory: Path, name: str, *argv: str, timeout_s: float = 20.0) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [directory / "bin" / "npu-smi", *argv],
+        [directory / "bin" / name, *argv],
         env=BARE,
         cwd="/",
         stdin=subprocess.DEVNULL,
@@ -129,13 +134,81 @@ def test_a_directory_with_blanks_and_quotes_is_no_trouble(tmp_path: Path) -> Non
 
 def test_a_call_loads_neither_msgspec_nor_anything_but_the_simulator(tmp_path: Path) -> None:
     install("quiet", tmp_path)
-    script = (tmp_path / "bin" / "npu-smi").read_text().replace(" -m npu_watchd", " -X importtime -m npu_watchd")
-    (tmp_path / "bin" / "npu-smi").write_text(script)
-    loaded = {line.rpartition("|")[2].strip() for line in npu_smi(tmp_path, "info").stderr.splitlines()}
-    ours = {name for name in loaded if name.startswith("npu_watchd.")}
-    assert "npu_watchd.simnode.table" in ours
-    assert {name for name in ours if not name.startswith("npu_watchd.simnode")} == set()
-    assert not loaded & {"msgspec", "tomllib", "subprocess", "npu_watchd.simnode.scenario_file"}
+    for name, argv, own in (
+        ("npu-smi", ("info",), "table"),
+        ("hccn_tool", ("-i", "0", "-stat", "-g"), "hccn_text"),
+        ("ibstat", (), "sysfs_ib"),
+    ):
+        script = tmp_path / "bin" / name
+        script.write_text(script.read_text().replace(" -S -s ", " -X importtime -S -s "))
+        loaded = {line.rpartition("|")[2].strip() for line in tool(tmp_path, name, *argv).stderr.splitlines()}
+        ours = {module for module in loaded if module.startswith("npu_watchd.")}
+        assert f"npu_watchd.simnode.{own}" in ours
+        assert {module for module in ours if not module.startswith("npu_watchd.simnode")} == set()
+        assert not loaded & {"msgspec", "tomllib", "subprocess", "pathlib", "npu_watchd.simnode.scenario_file"}
+        assert name == "npu-smi" or "npu_watchd.simnode.table" not in ours
+
+
+@pytest.mark.parametrize(
+    ("name", "argv"),
+    [
+        ("hccn_tool", ("-i", "3", "-link_stat", "-g")),
+        ("hccn_tool", ("-i", "9", "-link", "-g")),
+        ("ibstat", ()),
+        ("ibstat", ("nosuch",)),
+    ],
+)
+def test_the_fabrics_executables_print_the_state_of_that_second(
+    tmp_path: Path, name: str, argv: tuple[str, ...]
+) -> None:
+    install("roce_flap", tmp_path, speed=0.0, start=5_000_000.0, at=500.0)
+    expected = answer_of(name, state_at(load("roce_flap"), 500.0, start_s=4_999_500.0), argv)
+    said = tool(tmp_path, name, *argv)
+    assert (said.stdout, said.stderr, said.returncode) == (expected.text, expected.stderr, expected.exit_code)
+
+
+def test_perf_takes_as_long_as_it_is_told(tmp_path: Path) -> None:
+    install("pcie_saturated", tmp_path, speed=0.0, at=400.0)
+    began = time.monotonic()
+    event = "hisi_pcie0_core1/event=0x1005,bdf=0x8d00/"
+    said = tool(tmp_path, "perf", "stat", "-a", "-x", ";", "--log-fd", "1", "-e", event, "--", "sleep", "0.4")
+    assert time.monotonic() - began > 0.4
+    assert said.stdout == f"2860088231;;{event};400012340;100.00;;\n"
+
+
+def test_a_sick_device_keeps_the_tool_silent_until_it_is_ended(tmp_path: Path) -> None:
+    install("hccn_busy", tmp_path, speed=0.0, at=300.0)
+    command = [str(tmp_path / "bin" / "hccn_tool"), "-i", "3", "-link", "-g"]
+    with subprocess.Popen(command, env=BARE, stdout=subprocess.PIPE) as process:
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(0.5)
+        process.terminate()
+        assert process.communicate(timeout=10)[0] == b""
+        assert process.returncode == -signal.SIGTERM
+    assert tool(tmp_path, "hccn_tool", "-i", "4", "-link", "-g").stdout == "link status: UP\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "tools"),
+    [("quiet", ["hccn_tool", "ibstat", "npu-smi", "perf"]), ("duo_310p", ["npu-smi", "perf"])],
+)
+def test_a_node_has_the_tools_that_such_nodes_have(tmp_path: Path, name: str, tools: list[str]) -> None:
+    config = tomllib.loads(install(name, tmp_path).read_text())
+    assert sorted(path.name for path in (tmp_path / "bin").iterdir()) == tools
+    assert config["tools"]["hccn_tool"] == str(tmp_path / "bin" / "hccn_tool")
+    assert config["paths"]["sysfs"] == str(tmp_path / "sys")
+
+
+def test_ports_that_a_scenario_expects_are_in_the_configuration(tmp_path: Path) -> None:
+    assert load_config(install("no_hca", tmp_path / "a")).fabric.expected_ports == ("mlx5_0/1", "mlx5_1/1")
+    assert load_config(install("quiet", tmp_path / "b")).fabric.expected_ports == ()
+
+
+def test_only_what_perf_can_count_is_switched_on(tmp_path: Path) -> None:
+    # A 910B measures its own load, through a library that is not simulated.
+    assert "probes" not in tomllib.loads(install("quiet", tmp_path / "b").read_text())
+    config = load_config(install("pcie_saturated", tmp_path / "a"))
+    assert config.probes.pcie_load.enabled is True
 
 
 def simnode(*argv: str) -> subprocess.CompletedProcess[str]:
@@ -146,6 +219,10 @@ def simnode(*argv: str) -> subprocess.CompletedProcess[str]:
 def test_the_console_lists_shows_and_prints() -> None:
     assert "duo_310p                Two 300I Duo cards" in simnode("list").stdout
     assert "t = 7200     device 3: the first uncorrectable error" in simnode("show", "hbm_storm").stdout
+    assert "for 30 s port mlx5_1: its link goes down" in simnode("show", "roce_flap").stdout
+    said = simnode("print", "roce_flap", "--t", "120", "--tool", "hccn_tool", "--", "-i", "3", "-link", "-g")
+    assert (said.stdout, said.returncode) == ("link status: DOWN\n", 0)
+    assert simnode("print", "no_hca", "--t", "850", "--tool", "ibstat", "--").returncode == 255
     said = simnode("print", "hbm_storm", "--t", "7300", "--", "info", "-t", "ecc", "-i", "3")
     assert "\tHBM Double Bit Error Count               : 1\n" in said.stdout
     assert simnode("print", "driver_gone", "--t", "130").returncode == 187

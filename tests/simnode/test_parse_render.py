@@ -40,7 +40,7 @@ from npu_watchd.simnode.state import (
 )
 
 MIB = 1024 * 1024
-COUNT = st.integers(0, 2**31)
+COUNT = st.integers(0, 2**31 - 1)
 WORDS = st.sampled_from(["OK", "Warning", "Alarm", "Critical", "UNKNOWN"])
 VERSIONS = sorted({".".join(map(str, since)) for _, since, _ in LAYOUTS} | {"25.5.1", "24.1.rc1.b030", "26.0.rc2"})
 # The kernel escapes line ends in a name; a name of blanks alone looks like none.

@@ -52,5 +52,35 @@ def test_other_tools_and_a_missing_one_are_missing() -> None:
         FailureKind.MISSING, f"{NPU_SMI}: not found"
     )
     assert isinstance(simulated_run(gone, lambda: 10.0)((NPU_SMI, "info"), 1.0), Output)
-    said = simulated_run(gone, lambda: 10.0)(("hccn_tool", "-i", "0"), 1.0)
-    assert said == Failure(FailureKind.MISSING, "hccn_tool: not found")
+    said = simulated_run(gone, lambda: 10.0)(("rdma", "link"), 1.0)
+    assert said == Failure(FailureKind.MISSING, "rdma: not found")
+
+
+def test_the_fabrics_tools_answer_as_well() -> None:
+    def asked(name: str, t_s: float, *argv: str, timeout_s: float = 10.0) -> Output | Failure:
+        return simulated_run(load(name), lambda: t_s)(argv, timeout_s)
+
+    assert asked("quiet", 0, "/x/hccn_tool", "-i", "3", "-link", "-g") == Output("link status: UP\n")
+    assert asked("roce_down", 200, "hccn_tool", "-i", "5", "-speed", "-g") == Output(
+        "", "Execute failed: Link status is down.\n", 22
+    )
+    assert asked("no_hca", 200, "ibstat") == Output("")
+    sick = asked("hccn_busy", 300, "hccn_tool", "-i", "3", "-link", "-g")
+    locked = asked("hccn_busy", 1510, "hccn_tool", "-i", "0", "-link", "-g")
+    for said in (sick, locked):
+        assert isinstance(said, Failure)
+        assert said.kind is FailureKind.TIMEOUT
+    counted = asked(
+        "a3_16_dies",
+        9,
+        *("perf", "stat", "-a", "-x;", "--log-fd", "1", "-e"),
+        *("hisi_pcie0_core1/event=0x1005,bdf=0x9d00/", "--", "sleep", "0.5"),
+    )
+    assert isinstance(counted, Output)
+    assert counted.text.endswith(";;hisi_pcie0_core1/event=0x1005,bdf=0x9d00/;500012340;100.00;;\n")
+
+
+def test_inference_cards_have_no_hccn_tool_and_no_ibstat() -> None:
+    for tool in ("hccn_tool", "ibstat"):
+        said = simulated_run(load("duo_310p"), lambda: 0.0)((tool,), 1.0)
+        assert said == Failure(FailureKind.MISSING, f"{tool}: not found")

@@ -4,16 +4,33 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from npu_watchd.model.fabric import NpuPortStatistics, PortCounters, PortKey
 from npu_watchd.model.ids import DeviceKey
+from npu_watchd.model.pcie import PcieErrors, PcieLoad
 from npu_watchd.model.reading import Failure, FailureKind
 from npu_watchd.model.records import Hccs, MemoryErrors, PcieLinkErrors
-from npu_watchd.model.snapshot import Identity, Memory, Outcome, ProbeState, ProbeTally
+from npu_watchd.model.snapshot import Identity, Memory, NpuPort, Outcome, ProbeState, ProbeTally
 from npu_watchd.sinks.web.api import snapshot_json
 from npu_watchd.sinks.web.app import PATHS
 from tests.sinks.build import AT, TIMEOUT, device, outcome, process, tool_missing
+from tests.sinks.fabric import (
+    NPU,
+    ROOT_PORT,
+    down_port,
+    host_port,
+    lane,
+    missing_port,
+    module,
+    npu_port,
+    pcie_errors,
+    pcie_link,
+    ports,
+    unseen_port,
+)
 
 API_DOC = (Path(__file__).parents[2] / "docs" / "api.md").read_text(encoding="utf-8")
 
@@ -31,6 +48,20 @@ def example() -> Outcome:
                 memory_bandwidth_utilization_ratio={"hbm": 0.4},
                 memory_errors={"hbm": MemoryErrors(2, 0, 5, 0, 0, 0, 0, 0)},
                 processes=(process("python3"),),
+                roce=npu_port(
+                    statistics=NpuPortStatistics(
+                        packets={"receive": 9001, "transmit": 8002},
+                        errors={"receive_fcs": 0},
+                        retries=21,
+                        congestion_notifications={"receive": 4, "transmit": 5},
+                        pause_frames={"receive": 0, "transmit": 0},
+                        pfc_frames={"receive": 3, "transmit": 0},
+                    ),
+                    optical=module(lane(0), vendor_name="LumaWorks", voltage_volts=3.3),
+                ),
+                pcie_link=pcie_link(lanes=8, path_lanes=8),
+                pcie_errors=replace(pcie_errors(4, at_far_end=3), counts={"correctable": {"BadTLP": 4}}),
+                pcie_load=PcieLoad(12.6e9, 6.3e9, 0.2, "dcmi", receive_ratio=0.8, transmit_ratio=0.4),
                 hccs=Hccs(healthy=True, error_counts=(0, 0), retry_counts=(0, 3), first_error_lane=None),
                 pcie_link_errors=PcieLinkErrors({"tx_err_cnt": 0}),
             ),
@@ -53,10 +84,12 @@ def example() -> Outcome:
                 vital_blind=True,
             ),
         ],
+        ports=ports(host_port("mlx5_0"), missing_port("mlx5_1")),
         warnings=("[WARNING] The driver is older than the firmware.",),
         probes=(ProbeState("npu_info", None, True, None), ProbeState("npu_ecc", "1", False, TIMEOUT)),
         tallies=(ProbeTally("npu_ecc", 0.9, AT.wall_s - 33, {"timeout": 2}, 0),),
         tool_log_events={"-8005": 1},
+        pcie_log_events={("correctable", "0"): 4},
     )
 
 
@@ -80,6 +113,7 @@ def test_every_key_of_the_document_is_explained() -> None:
 
     explained = set(re.findall(r"`([a-z_0-9]+)`", API_DOC.split("```json")[0] + API_DOC.split("```")[-1]))
     data = {"hbm", "chip", "aicore", "tx_err_cnt", "npu_ecc", "npu_pcie_err", "timeout", "-8005"}
+    data |= {"symbol_error", "out_of_sequence", "receive_fcs", "BadTLP"}
     assert keys(_document(example())) - data - explained == set()
 
 
@@ -98,6 +132,55 @@ def test_without_the_tool_nothing_is_invented() -> None:
     assert document["devices_expected"] is None
     assert document["devices_present"] is None
     assert document["blind"] == {"npu_info": {"kind": "missing", "detail": "npu-smi: not found on PATH"}}
+
+
+def test_of_a_fabric_that_nobody_read_nothing_is_invented() -> None:
+    document = _document(outcome([device(0), device(1, roce=NpuPort(link_up=True))], ports=ports(unseen_port())))
+    silent = document["devices"][0]
+    assert [silent[key] for key in ("roce", "pcie_link", "pcie_errors", "pcie_load")] == [None, None, None, None]
+    assert document["devices"][1]["roce"] == {
+        "link_up": True,
+        "link_downs": None,
+        "bits_per_second": None,
+        "reachability": None,
+        "statistics": None,
+        "optical": None,
+    }
+    (port,) = document["ports"]
+    assert (port["present"], port["up"], port["errors"], port["bytes"]) == (None, None, None, None)
+
+
+def test_a_counter_that_was_not_read_is_absent_and_says_why() -> None:
+    counters = PortCounters(PortKey("mlx5_0", 1), failures={"counters/port_rcv_errors": "Invalid argument"})
+    (port,) = _document(outcome(ports=ports(replace(host_port(), counters=counters))))["ports"]
+    assert (port["errors"], port["link_downs"]) == ({}, None)
+    assert port["failures"] == {"counters/port_rcv_errors": "Invalid argument"}
+
+
+def test_ports_come_in_the_order_of_their_names_and_a_missing_one_is_not_up() -> None:
+    which = ports(host_port("mlx5_1"), missing_port("mlx5_0"), down_port("mlx5_2", expected=False))
+    shown = [(port["rdma_device"], port["up"], port["expected"]) for port in _document(outcome(ports=which))["ports"]]
+    assert shown == [("mlx5_0", False, True), ("mlx5_1", True, True), ("mlx5_2", False, False)]
+
+
+def test_an_error_of_a_port_that_several_share_is_no_devices() -> None:
+    document = _document(outcome(pcie_log_events={("fatal", "3"): 1, ("fatal", ""): 2}))
+    assert document["pcie_log_events"] == [
+        {"severity": "fatal", "device_id": None, "count": 2},
+        {"severity": "fatal", "device_id": "3", "count": 1},
+    ]
+
+
+def test_what_of_pcie_could_not_be_read_says_why() -> None:
+    broken = {f"{NPU}/current_link_width": Failure(FailureKind.EXIT, "Input/output error")}
+    link = pcie_link(lanes=None, path_lanes=None, failures=broken)
+    errors = PcieErrors(NPU, 1, 0, 0, far_end=ROOT_PORT, failures={ROOT_PORT: TIMEOUT})
+    shown = _document(outcome([device(0, pcie_link=link, pcie_errors=errors)]))["devices"][0]
+    assert (shown["pcie_link"]["lanes"], shown["pcie_link"]["narrow"]) == (None, None)
+    assert shown["pcie_link"]["failures"] == {
+        f"{NPU}/current_link_width": {"kind": "exit", "detail": "Input/output error"}
+    }
+    assert list(shown["pcie_errors"]["failures"]) == [ROOT_PORT]
 
 
 def test_what_is_no_number_is_null() -> None:

@@ -9,10 +9,11 @@ import pytest
 from rich.console import Console
 
 from npu_watchd.model.reading import NOT_READ_YET, Failure, FailureKind
-from npu_watchd.model.snapshot import Identity, Memory, Outcome
+from npu_watchd.model.snapshot import Identity, Memory, Outcome, Port
 from npu_watchd.sinks.terminal import exit_code, rendered
 from npu_watchd.sinks.web.api import snapshot_document
 from tests.sinks.build import device, outcome, tool_missing
+from tests.sinks.fabric import down_port, host_port, missing_port, npu_port, pcie_link, ports, unseen_port
 
 TIMEOUT = Failure(FailureKind.TIMEOUT, "npu-smi info -t ecc: no answer within 10 s")
 
@@ -82,6 +83,40 @@ def test_a_node_without_the_tool_says_what_is_missing(width: int) -> None:
     ]
 
 
+@pytest.mark.parametrize("width", [80, 200])
+def test_the_hosts_ports_are_a_table_of_their_own(width: int) -> None:
+    which = ports(
+        host_port("mlx5_0"), down_port("mlx5_1"), missing_port("mlx5_2"), unseen_port("mlx5_3"),
+        down_port("mlx5_4", expected=False),
+    )  # fmt: skip
+    assert screen(outcome([device(0)], ports=which), width)[3:] == [
+        "",
+        "host port net device state        physical Gb/s downs errors",
+        "mlx5_0/1  ens21np0   Active       LinkUp    200     0      0",
+        "mlx5_1/1  ens21np0   Down         Disabled    –     0      0",
+        "mlx5_2/1  –          missing      –           –     –      –",
+        "mlx5_3/1  –          –            –           –     –      –",
+        "mlx5_4/1  ens21np0   Down, unused Disabled    –     0      0",
+    ]
+
+
+def test_a_link_that_is_down_or_narrow_has_a_line_and_one_that_nobody_read_has_none() -> None:
+    shown = outcome(
+        [
+            device(0, roce=npu_port(), pcie_link=pcie_link()),
+            device(1, roce=npu_port(link_up=False), pcie_link=pcie_link(path_lanes=4)),
+            device(2, roce=npu_port(link_up=None), pcie_link=pcie_link(lanes=None, path_lanes=None)),
+            device(3, pcie_link=pcie_link(lanes=8, path_lanes=None)),
+        ]
+    )
+    assert screen(shown, 80)[-4:] == [
+        "Links",
+        "  device 1: its own port is down",
+        "  device 1: PCIe is narrow, x4 of x16",
+        "  device 3: PCIe is narrow, x8 of x16",
+    ]
+
+
 def test_a_wide_row_keeps_every_column_at_80() -> None:
     wide = device(
         7,
@@ -129,6 +164,26 @@ def test_a_stale_snapshot_says_so() -> None:
 )
 def test_the_exit_code_is_the_worst_devices(changes: dict[str, Any], expected: int) -> None:
     assert code(outcome([device(0), device(1, **changes)])) == expected
+
+
+@pytest.mark.parametrize(
+    ("port", "expected"),
+    [
+        (host_port(), 0),
+        (down_port(), 1),
+        (missing_port(), 1),
+        (down_port(expected=False), 0),
+        (unseen_port(), 0),
+    ],
+)
+def test_a_port_that_should_be_up_and_is_not_is_watched(port: Port, expected: int) -> None:
+    assert code(outcome([device(0)], ports=ports(port))) == expected
+    assert code(outcome([device(0, health="critical")], ports=ports(port))) == 2
+    assert code(outcome([device(0, health="unknown")], ports=ports(port))) == 3
+
+
+def test_an_npus_link_and_a_narrow_link_change_no_exit_code_until_they_are_judged() -> None:
+    assert code(outcome([device(0, roce=npu_port(link_up=False), pcie_link=pcie_link(path_lanes=4))])) == 0
 
 
 def test_a_device_short_is_unknown() -> None:

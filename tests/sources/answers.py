@@ -35,6 +35,9 @@ class Tool:
         answer = self.answers.get(asked, "This device does not support querying this.\n")
         return Output(answer) if isinstance(answer, str) else answer
 
+    def wait(self, seconds: float) -> None:
+        self.now_s += seconds
+
     def heard(self) -> list[str]:
         """What was asked since the last time."""
         asked, self.calls = self.calls, []

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterable
+from copy import deepcopy
 from itertools import pairwise
 
 import pytest
@@ -10,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from npu_watchd.sources.agenda import Agenda, Plan, Task
-from npu_watchd.sources.probes import Target
+from npu_watchd.sources.probe import Target
 
 INFO = Task("npu_info", Target())
 HEALTH = Task("npu_health", Target(0, 0, (0,)))
@@ -297,3 +299,91 @@ def test_nobody_goes_stale_because_the_tool_is_slow(took_s: float, cards_that_ca
         settled_s = [at_s for at_s in times_s if at_s > 1800.0]
         longest_s = max(after - before for before, after in pairwise([1800.0, *settled_s]))
         assert longest_s <= 3 * plan.every_s * stretch, (task, longest_s, stretch)
+
+
+LINK, STAT, OTHER_LINK = (
+    Task("hccn_link", Target(2, 0, (0,), logic_id=0)),
+    Task("hccn_stat", Target(2, 0, (0,), logic_id=0)),
+    Task("hccn_link", Target(6, 0, (0,), logic_id=1)),
+)
+PORTS = {task: Plan(60, 4) for task in (LINK, STAT, OTHER_LINK)}
+
+
+def of_ports(plans: dict[Task, Plan]) -> Agenda:
+    """An agenda whose cap never holds these up."""
+    one = agenda(share=1.0, burst_s=1e9)
+    one.plan(plans, 0.0)
+    return one
+
+
+def due(one: Agenda, now_s: float) -> set[Task]:
+    """All that would be started now."""
+    one, found = deepcopy(one), set()
+    while (task := one.next(now_s)) is not None:
+        one.done(task, now_s, now_s, succeeded=False)
+        found.add(task)
+    return found
+
+
+def hang(one: Agenda, now_s: float) -> float:
+    """The tool hangs over LINK for ten seconds; when it is asked about it again."""
+    one.done(LINK, now_s, now_s + 10.0, succeeded=False, timed_out=True)
+    return next(second for second in (now_s + 10.0 + half / 2 for half in range(2400)) if LINK in due(one, second))
+
+
+def test_a_port_rests_longer_after_each_hang_up_to_ten_minutes() -> None:
+    one = of_ports(PORTS)
+    now_s, rests = 0.0, []
+    for _ in range(6):
+        again_s = hang(one, now_s)
+        rests.append(again_s - now_s - 10.0)
+        now_s = again_s
+    assert rests == [60.0, 120.0, 240.0, 480.0, 600.0, 600.0]
+
+
+def test_a_port_that_hung_for_a_month_still_rests_ten_minutes_and_leaves_no_trace_in_memory() -> None:
+    one = of_ports(PORTS)
+    for number in range(5000):
+        one.done(LINK, 610.0 * number, 610.0 * number + 10.0, succeeded=False, timed_out=True)
+    assert hang(one, 610.0 * 5000) == 610.0 * 5001
+    assert len(pickle.dumps(one)) < 2000
+
+
+def test_a_hang_makes_every_question_of_that_port_rest_and_no_other_port() -> None:
+    one = of_ports(PORTS)
+    hang(one, 0.0)
+    assert due(one, 69.5) == {OTHER_LINK}
+    assert due(one, 70.0) == {LINK, STAT, OTHER_LINK}
+
+
+def test_an_answer_ends_the_rest_and_the_count_and_a_failure_neither() -> None:
+    one = of_ports(PORTS)
+    assert hang(one, 0.0) == 70.0
+    one.done(STAT, 70.0, 70.1, succeeded=False)
+    assert hang(one, 71.0) == 201.0
+    one.done(STAT, 201.0, 201.1, succeeded=True)
+    assert hang(one, 202.0) == 272.0
+
+
+def test_a_new_plan_does_not_end_a_rest_nor_get_round_it_with_a_new_question() -> None:
+    one = of_ports({LINK: Plan(60, 4)})
+    hang(one, 0.0)
+    one.plan({LINK: Plan(5, 4), STAT: Plan(5, 4)}, 20.0)
+    assert due(one, 69.5) == set()
+    assert due(one, 70.0) == {LINK, STAT}
+
+
+def test_a_port_that_is_no_longer_asked_about_is_forgotten_with_its_rest() -> None:
+    one = of_ports(PORTS)
+    hang(one, 0.0)
+    one.plan({OTHER_LINK: Plan(60, 4)}, 20.0)
+    one.plan(PORTS, 30.0)
+    assert due(one, 30.0) == {LINK, STAT, OTHER_LINK}
+    assert hang(one, 30.0) == 100.0
+
+
+def test_the_tool_of_all_cards_does_not_rest_over_one_of_them() -> None:
+    one = agenda(share=1.0)
+    one.plan({HEALTH: Plan(15, 2)}, 0.0)
+    one.done(HEALTH, 0.0, 10.0, succeeded=False, timed_out=True)
+    assert one.next(15.0) == HEALTH

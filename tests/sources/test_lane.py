@@ -10,7 +10,7 @@ from npu_watchd.model.ids import DeviceKey
 from npu_watchd.model.reading import Failure, FailureKind, Output
 from npu_watchd.sources.agenda import Agenda
 from npu_watchd.sources.lane import Lane, Orders
-from npu_watchd.sources.probes import PROBES
+from npu_watchd.sources.npu_smi_probes import NPU_SMI_PROBES as PROBES
 from npu_watchd.sources.rounds import Pace
 from tests.sources.answers import Tool
 
@@ -83,7 +83,7 @@ class Node:
         self.tool = tool
         self.board = Board("node-17", None, None, watch)
         agenda = Agenda(share=0.2, burst_s=30.0, jitter=lambda: 0.0)
-        self.lane = Lane(tool.run, agenda, self.board, tool.clock, orders())
+        self.lane = Lane(PROBES, tool.run, agenda, self.board, tool.clock, orders(), tool.wait)
 
     def settle(self) -> list[str]:
         """Let the lane make every call that is due; what it asked."""
@@ -250,7 +250,7 @@ def test_a_call_that_goes_wrong_in_our_own_code_is_booked_like_any_other() -> No
 
     tool = Tool()
     agenda = Agenda(share=0.2, burst_s=30.0, jitter=lambda: 0.0)
-    lane = Lane(broken, agenda, Board("node-17", None, None, watch), tool.clock, orders())
+    lane = Lane(PROBES, broken, agenda, Board("node-17", None, None, watch), tool.clock, orders(), tool.wait)
     for _ in range(3):
         with pytest.raises(RuntimeError):
             lane.turn()

@@ -98,6 +98,35 @@ def test_where_firmware_owns_aer_the_probe_is_unsupported_and_the_link_is_there(
     assert link_of(sysfs, THIRD).lanes == 16
 
 
+def test_the_far_end_of_a_link_counts_its_errors_too_and_ports_above_it_do_not(sysfs: Path) -> None:
+    for address, total in ((ROOT_PORT, 100), (DOWN, 7)):
+        file = next((sysfs / "devices/pci0000:c0").rglob(f"{address}/aer_dev_correctable"))
+        file.write_text(file.read_text().replace("TOTAL_ERR_COR 0", f"TOTAL_ERR_COR {total}"))
+    found = errors_of(sysfs)
+    assert found.far_end == DOWN
+    assert (found.both_ends("correctable"), found.both_ends("nonfatal"), found.both_ends("fatal")) == (11, 0, 2)
+
+
+def test_a_far_end_without_aer_counts_nothing_and_no_other_port_stands_in_for_it(sysfs: Path) -> None:
+    for severity in ("correctable", "nonfatal", "fatal"):
+        next((sysfs / "devices/pci0000:c0").rglob(f"{DOWN}/aer_dev_{severity}")).unlink()
+    file = next((sysfs / "devices/pci0000:c0").rglob(f"{UP}/aer_dev_correctable"))
+    file.write_text(file.read_text().replace("TOTAL_ERR_COR 0", "TOTAL_ERR_COR 100"))
+    assert [above.address for above in errors_of(sysfs).ports] == [ROOT_PORT, UP]
+    assert errors_of(sysfs).both_ends("correctable") == 4
+
+
+def test_an_end_that_could_not_be_read_leaves_the_sum_unknown_and_not_smaller(sysfs: Path) -> None:
+    far_end = next((sysfs / "devices/pci0000:c0").rglob(f"{DOWN}/aer_dev_correctable"))
+    far_end.write_text("rubbish\n")
+    assert errors_of(sysfs).both_ends("correctable") is None
+    assert errors_of(sysfs).both_ends("fatal") == 2
+    for severity in ("nonfatal", "fatal"):
+        far_end.with_name(f"aer_dev_{severity}").write_text("rubbish\n")
+    assert errors_of(sysfs).failures[DOWN].kind is FailureKind.UNPARSEABLE
+    assert errors_of(sysfs).both_ends("fatal") is None
+
+
 def test_ports_without_aer_are_left_out_and_cost_nothing_else(sysfs: Path) -> None:
     for severity in ("correctable", "nonfatal", "fatal"):
         (sysfs / f"devices/pci0000:c0/{ROOT_PORT}/aer_dev_{severity}").unlink()

@@ -103,6 +103,16 @@ def test_the_bdf_of_the_kernels_documentation_is_ours_too() -> None:
     assert "bdf=0x3900/" in argv[8]
 
 
+def test_chips_that_share_an_address_are_counted_once_and_both_have_the_load() -> None:
+    path = ("0000:00:08.0", "0000:39:00.0")
+    argv = pcie_load.perf_argv("perf", {DeviceKey(8, 0): path, DeviceKey(8, 1): path}, (FAR,))
+    assert not isinstance(argv, Failure)
+    assert argv[8].count("event=0x0104") == 1
+    text = f"250;;{FAR.name}/event=0x0104,bdf=0x3900/;500000000;100.00;;\n"
+    loads = pcie_load.perf_loads(Output(text), {DeviceKey(8, 0): path, DeviceKey(8, 1): path})
+    assert loads == dict.fromkeys((DeviceKey(8, 0), DeviceKey(8, 1)), PcieLoad(None, 2000.0, 0.5, "perf"))
+
+
 @pytest.mark.parametrize("path", [("0000:80:00.0", "0000:81:00.0"), ("0001:c0:01.0", "0001:c1:00.0")])
 def test_devices_that_no_unit_watches_are_not_asked_for(path: tuple[str, ...]) -> None:
     answer = pcie_load.perf_argv("perf", {DeviceKey(0): path}, (UNIT, FAR))

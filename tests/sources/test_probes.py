@@ -20,7 +20,8 @@ from npu_watchd.model.records import (
     MemoryErrors,
     MemoryTemperature,
 )
-from npu_watchd.sources.probes import PROBES, Probe, Scope, Target, ask
+from npu_watchd.sources.npu_smi_probes import NPU_SMI_PROBES as PROBES
+from npu_watchd.sources.probe import Probe, Scope, Target, ask
 from tests.parsers.texts import CAPTURES, TYPED
 from tests.sources.answers import Answer, Tool, captured
 
@@ -35,7 +36,7 @@ def asked(name: str, target: Target, answer: Answer) -> dict[Subject, Any]:
     probe = BY_NAME[name]
     tool = Tool()
     tool.answers = {" ".join(probe.argv("", target)[1:]): answer}
-    readings = ask(probe, target, tool.run, "npu-smi", probe.timeout_s, tool.clock)
+    readings = ask(probe, target, tool.run, "npu-smi", probe.timeout_s, tool.clock, tool.wait)
     assert [reading.subject for reading in readings] == list(target.subjects())
     return {reading.subject: reading.result for reading in readings}
 
@@ -88,7 +89,7 @@ def test_periods_and_deadlines_are_the_designs() -> None:
 
 def test_a_reading_is_taken_when_the_answer_is_there_and_knows_how_long_it_took() -> None:
     tool = Tool({"info": captured("info__910B3__26.0.rc1__idle")}, took_s=1.5, now_s=100.0)
-    (reading,) = ask(BY_NAME["npu_info"], Target(), tool.run, "npu-smi", 10, tool.clock)
+    (reading,) = ask(BY_NAME["npu_info"], Target(), tool.run, "npu-smi", 10, tool.clock, tool.wait)
     assert (reading.probe, reading.subject, reading.taken_at.mono_s, reading.duration_s) == (
         "npu_info",
         NODE,
@@ -101,7 +102,7 @@ def test_a_reading_is_taken_when_the_answer_is_there_and_knows_how_long_it_took(
 
 def test_the_deadline_is_the_configs() -> None:
     tool = Tool()
-    ask(BY_NAME["npu_info"], Target(), tool.run, "npu-smi", 2.5, tool.clock)
+    ask(BY_NAME["npu_info"], Target(), tool.run, "npu-smi", 2.5, tool.clock, tool.wait)
     assert tool.deadlines_s == [2.5]
 
 
@@ -184,7 +185,7 @@ def test_a_good_table_counts_whatever_the_exit_code() -> None:
 def test_a_tool_that_a_signal_ended_has_not_said_all() -> None:
     text = captured("info__910B3__26.0.rc1__idle")
     assert failed("npu_info", Target(), Output(text, "", -9)) == Failure(
-        FailureKind.EXIT, "npu_smi was ended by signal 9 before it had said all"
+        FailureKind.EXIT, "npu-smi was ended by signal 9 before it had said all"
     )
 
 
@@ -215,7 +216,7 @@ def test_a_cut_table_of_a_failed_call_says_where_it_ends() -> None:
 def test_keys_that_no_parser_knows_are_counted_once_a_call() -> None:
     text = captured("ecc__910B3__25.5.1__card").replace("\tChip ID", "\tHBM Sideways Bit Count : 3\n\tChip ID")
     tool = Tool({"info -t ecc -i 3": text})
-    readings = ask(BY_NAME["npu_ecc"], Target(3, None, (0, 1)), tool.run, "npu-smi", 10, tool.clock)
+    readings = ask(BY_NAME["npu_ecc"], Target(3, None, (0, 1)), tool.run, "npu-smi", 10, tool.clock, tool.wait)
     assert [reading.unknown_keys for reading in readings] == [1, 0]
 
 

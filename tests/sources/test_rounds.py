@@ -5,9 +5,11 @@ from __future__ import annotations
 from npu_watchd.chips import profile_of
 from npu_watchd.model.ids import DeviceKey, Subject
 from npu_watchd.sources.agenda import Plan, Task
-from npu_watchd.sources.probes import PROBES, Target
+from npu_watchd.sources.npu_smi_probes import NPU_SMI_PROBES as PROBES
+from npu_watchd.sources.probe import Target
 from npu_watchd.sources.rounds import Card, Pace, health_of, rounds
 
+BY_NAME = {probe.name: probe for probe in PROBES}
 PACES = {probe.name: Pace(probe.every_s, probe.timeout_s) for probe in PROBES}
 A3 = Card(3, (0, 1), "Ascend910", has_chip_ids=True)
 OF_310P = Card(8, (0, 1), "310P3", has_chip_ids=True)
@@ -23,9 +25,11 @@ def asked_of(name: str | None) -> frozenset[str]:
 
 
 def calls(wanted: dict[Task, Plan]) -> dict[str, list[tuple[str, ...]]]:
+    """Probe → the options of its calls, from `-i` on."""
     found: dict[str, list[tuple[str, ...]]] = {}
     for task in wanted:
-        found.setdefault(task.probe, []).append(task.target.options())
+        argv = BY_NAME[task.probe].argv("npu-smi", task.target)
+        found.setdefault(task.probe, []).append(argv[argv.index("-i") :] if "-i" in argv else ())
     return found
 
 

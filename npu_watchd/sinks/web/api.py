@@ -8,9 +8,11 @@ from typing import Any
 
 import msgspec
 
+from npu_watchd.model.fabric import NpuPortStatistics, OpticalLane, OpticalModule
+from npu_watchd.model.pcie import SEVERITIES, PcieErrors, PcieLink, PcieLoad
 from npu_watchd.model.reading import Failure
 from npu_watchd.model.records import Hccs, MemoryErrors, ProcessRow
-from npu_watchd.model.snapshot import Device, Outcome, ProbeState, ProbeTally
+from npu_watchd.model.snapshot import Device, NpuPort, Outcome, Port, ProbeState, ProbeTally
 
 Document = dict[str, Any]
 
@@ -36,11 +38,16 @@ def snapshot_document(outcome: Outcome) -> Document:
         "devices_expected": snapshot.devices_expected,
         "devices_present": snapshot.devices_present,
         "devices": [_device(snapshot.devices[key]) for key in sorted(snapshot.devices)],
+        "ports": [_port(snapshot.ports[key]) for key in sorted(snapshot.ports)],
         "warnings": list(snapshot.warnings),
         "blind": _failures(snapshot.blind),
         "probes": [_probe(state) for state in snapshot.probes],
         "tallies": [_tally(tally) for tally in snapshot.tallies],
         "tool_log_events": dict(snapshot.tool_log_events),
+        "pcie_log_events": [
+            {"severity": severity, "device_id": device_id or None, "count": count}
+            for (severity, device_id), count in sorted(snapshot.pcie_log_events.items())
+        ],
         "engine": {
             "version": engine.version,
             "cycle_duration_seconds": _number(engine.cycle_duration_s),
@@ -82,6 +89,10 @@ def _device(device: Device) -> Document:
         "memory_bandwidth_utilization_ratio": _numbers(device.memory_bandwidth_utilization_ratio),
         "memory_errors": {kind: _errors(errors) for kind, errors in device.memory_errors.items()},
         "processes": None if device.processes is None else [_process(process) for process in device.processes],
+        "roce": None if device.roce is None else _npu_port(device.roce),
+        "pcie_link": None if device.pcie_link is None else _pcie_link(device.pcie_link),
+        "pcie_errors": None if device.pcie_errors is None else _pcie_errors(device.pcie_errors),
+        "pcie_load": None if device.pcie_load is None else _pcie_load(device.pcie_load),
         "hccs": None if device.hccs is None else _hccs(device.hccs),
         "pcie_link_errors": None if device.pcie_link_errors is None else dict(device.pcie_link_errors.counts),
         "blind": _failures(device.blind),
@@ -109,6 +120,102 @@ def _hccs(hccs: Hccs) -> Document:
         "error_counts": list(hccs.error_counts),
         "retry_counts": list(hccs.retry_counts),
         "first_error_lane": hccs.first_error_lane,
+    }
+
+
+def _npu_port(port: NpuPort) -> Document:
+    return {
+        "link_up": port.link_up,
+        "link_downs": port.link_downs,
+        "bits_per_second": port.bits_per_second,
+        "reachability": port.reachability,
+        "statistics": None if port.statistics is None else _statistics(port.statistics),
+        "optical": None if port.optical is None else _optical(port.optical),
+    }
+
+
+def _statistics(statistics: NpuPortStatistics) -> Document:
+    return {
+        "packets": dict(statistics.packets),
+        "errors": dict(statistics.errors),
+        "retries": statistics.retries,
+        "congestion_notifications": dict(statistics.congestion_notifications),
+        "pause_frames": dict(statistics.pause_frames),
+        "pfc_frames": dict(statistics.pfc_frames),
+    }
+
+
+def _optical(module: OpticalModule) -> Document:
+    return {
+        "present": module.present,
+        "temperature_celsius": _number(module.temperature_celsius),
+        "voltage_volts": _number(module.voltage_volts),
+        "vendor_name": module.vendor_name,
+        "part_number": module.part_number,
+        "serial_number": module.serial_number,
+        "lanes": [{name: _finite(getattr(lane, name)) for name in OpticalLane.__slots__} for lane in module.lanes],
+    }
+
+
+def _pcie_link(link: PcieLink) -> Document:
+    return {
+        "transfers_per_second": _number(link.transfers_per_second),
+        "max_transfers_per_second": _number(link.max_transfers_per_second),
+        "lanes": link.lanes,
+        "max_lanes": link.max_lanes,
+        "path_transfers_per_second": _number(link.path_transfers_per_second),
+        "path_max_transfers_per_second": _number(link.path_max_transfers_per_second),
+        "path_lanes": link.path_lanes,
+        "path_max_lanes": link.path_max_lanes,
+        "narrow": link.narrow,
+        "slow": link.slow,
+        "path": list(link.path),
+        "failures": _failures(link.failures),
+    }
+
+
+def _pcie_errors(errors: PcieErrors) -> Document:
+    return {
+        **{severity: getattr(errors, severity) for severity in SEVERITIES},
+        "counts": {severity: dict(counts) for severity, counts in errors.counts.items()},
+        "ports": [
+            {"address": port.address, **{severity: getattr(port, severity) for severity in SEVERITIES}}
+            for port in errors.ports
+        ],
+        "far_end": errors.far_end,
+        "failures": _failures(errors.failures),
+    }
+
+
+def _pcie_load(load: PcieLoad) -> Document:
+    return {
+        "receive_bytes_per_second": _number(load.receive_bytes_per_second),
+        "transmit_bytes_per_second": _number(load.transmit_bytes_per_second),
+        "receive_ratio": _number(load.receive_ratio),
+        "transmit_ratio": _number(load.transmit_ratio),
+        "window_seconds": _number(load.window_s),
+        "source": load.source,
+    }
+
+
+def _port(port: Port) -> Document:
+    facts, counters = port.facts, port.counters
+    return {
+        "rdma_device": port.key.rdma_device,
+        "port": port.key.port,
+        "present": port.present,
+        "expected": port.expected,
+        "up": port.up,
+        "state": facts.state if facts else None,
+        "physical_state": facts.physical_state if facts else None,
+        "rate_gbps": _number(facts.rate_gbps) if facts else None,
+        "link_layer": facts.link_layer if facts else None,
+        "firmware": facts.firmware if facts else None,
+        "netdev": port.netdev,
+        "errors": dict(counters.errors) if counters else None,
+        "bytes": dict(counters.bytes) if counters else None,
+        "link_downs": counters.link_downs if counters else None,
+        "failures": dict(counters.failures) if counters else {},
     }
 
 
@@ -141,6 +248,10 @@ def _tally(tally: ProbeTally) -> Document:
 
 def _number(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
+
+
+def _finite(value: float | bool | None) -> float | bool | None:
+    return value if isinstance(value, bool) else _number(value)
 
 
 def _numbers(values: Mapping[str, float]) -> Document:

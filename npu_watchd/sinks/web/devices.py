@@ -4,44 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from operator import attrgetter
 
 from markupsafe import Markup
 
 from npu_watchd.model.records import MemoryErrors
 from npu_watchd.model.snapshot import Device, Snapshot
 from npu_watchd.sinks.plaintext import clean
+from npu_watchd.sinks.web.table import UNKNOWN, Cell, Column, table_section
 
-UNKNOWN = "–"
 _GIB = 1 << 30
 _NAMES_SHOWN = 3
 _NAME_MAX = 40
 
-Cell = str | Markup
-
 
 def devices_section(snapshot: Snapshot) -> Markup:
     """The table, a row a device in the order of their keys."""
-    rows = Markup("\n").join(_row(snapshot.devices[key]) for key in sorted(snapshot.devices))
-    heads = Markup("").join(
-        Markup('<th scope="col" class="{}">{}</th>').format(kind, title) for title, kind, _ in COLUMNS
-    )
-    return Markup(
-        '<section id="devices">\n<h2>Devices</h2>\n<div class="scroll"><table>\n<thead><tr>{}</tr></thead>\n'
-        "<tbody>\n{}\n</tbody>\n</table></div>\n</section>"
-    ).format(heads, rows)
-
-
-def _row(device: Device) -> Markup:
-    cells = Markup("").join(
-        Markup('<td class="{}" data-title="{}">{}</td>').format(_kind(kind, cell), title, cell)
-        for title, kind, cell in ((title, kind, read(device)) for title, kind, read in COLUMNS)
-    )
-    state = "missing" if device.present is False else device.health
-    return Markup('<tr class="row-{}">{}</tr>').format(state, cells)
-
-
-def _kind(kind: str, cell: Cell) -> str:
-    return f"{kind} none".strip() if cell == UNKNOWN else kind
+    return table_section("devices", "Devices", _COLUMNS, (snapshot.devices[key] for key in sorted(snapshot.devices)))
 
 
 def _health(device: Device) -> Cell:
@@ -120,18 +99,17 @@ def _blind(device: Device) -> Cell:
     return Markup('<ul class="blind">{}</ul>').format(items)
 
 
-COLUMNS: tuple[tuple[str, str, Callable[[Device], Cell]], ...] = (
-    ("Device", "id", lambda device: device.device_id),
-    ("NPU.chip", "", lambda device: f"{device.key.npu}.{device.key.chip}"),
-    ("Name", "name", lambda device: clean(device.identity.name, _NAME_MAX) if device.identity.name else UNKNOWN),
-    ("Health", "health", _health),
-    ("Temperature", "number", _temperature),
-    ("Power", "number", _power),
-    ("AICore", "number", _aicore),
-    ("HBM used", "number", _memory),
-    ("ECC double", "number", _ecc(lambda errors: errors.double_bit)),
-    ("ECC single", "number", _ecc(lambda errors: errors.single_bit)),
-    ("Processes", "processes", _processes),
-    ("Blind", "", _blind),
+_COLUMNS: tuple[Column[Device], ...] = (
+    Column("Device", "id", attrgetter("device_id")),
+    Column("NPU.chip", "", lambda device: f"{device.key.npu}.{device.key.chip}"),
+    Column("Name", "name", lambda device: clean(device.identity.name, _NAME_MAX) if device.identity.name else UNKNOWN),
+    Column("Health", "health", _health),
+    Column("Temperature", "number", _temperature),
+    Column("Power", "number", _power),
+    Column("AICore", "number", _aicore),
+    Column("HBM used", "number", _memory),
+    Column("ECC double", "number", _ecc(lambda errors: errors.double_bit)),
+    Column("ECC single", "number", _ecc(lambda errors: errors.single_bit)),
+    Column("Processes", "processes", _processes),
+    Column("Blind", "", _blind),
 )
-"""Title, class and cell of each column."""

@@ -10,10 +10,13 @@ from importlib.resources import files
 
 from markupsafe import Markup
 
-from npu_watchd.model.snapshot import HEALTH_STATES, Outcome, Snapshot
+from npu_watchd.model.snapshot import HEALTH_STATES, Outcome, Port, Snapshot
 from npu_watchd.sinks.plaintext import clean
 from npu_watchd.sinks.web.blindspots import blind_section
 from npu_watchd.sinks.web.devices import devices_section
+from npu_watchd.sinks.web.npu_ports import npu_ports_section
+from npu_watchd.sinks.web.pcie import pcie_section
+from npu_watchd.sinks.web.ports import ports_section
 from npu_watchd.sinks.web.probes import probes_section
 
 REFRESH_S = 15
@@ -44,7 +47,7 @@ _PAGE = Markup("""<!DOCTYPE html>
 <body>
 <header>
 <h1>{node}</h1>
-<p class="summary state-{worst}">{summary}</p>
+<p class="summary state-{look}">{summary}</p>
 <p class="counts">{counts}</p>
 </header>
 {stale}
@@ -72,7 +75,7 @@ def render_page(outcome: Outcome, *, stale_s: float | None = None) -> bytes:
     page = _PAGE.format(
         node=clean(snapshot.node, 256),
         summary=summary(snapshot),
-        worst=_worst(snapshot),
+        look=_look(snapshot),
         counts=_counts(snapshot),
         stale=_stale(stale_s),
         sections=Markup("\n").join(_sections(snapshot)),
@@ -86,7 +89,11 @@ def render_page(outcome: Outcome, *, stale_s: float | None = None) -> bytes:
 
 
 def summary(snapshot: Snapshot) -> str:
-    """One line: how many devices are here, how many cannot be seen well, and the worst health."""
+    """One line: how many devices are here, how many cannot be seen well, the worst health, the links that are down."""
+    return ", ".join([_devices(snapshot), *_links_down(snapshot)])
+
+
+def _devices(snapshot: Snapshot) -> str:
     if not snapshot.devices:
         return "No devices seen"
     expected = len(snapshot.devices) if snapshot.devices_expected is None else snapshot.devices_expected
@@ -96,6 +103,25 @@ def summary(snapshot: Snapshot) -> str:
         present = f"{snapshot.devices_present} of {expected} devices present"
     blind = sum(1 for device in snapshot.devices.values() if device.blind)
     return f"{present}, {blind} blind, worst health: {_worst(snapshot)}"
+
+
+def _links_down(snapshot: Snapshot) -> Iterable[str]:
+    ports = len(_missed_ports(snapshot))
+    links = sum(1 for device in snapshot.devices.values() if device.roce and device.roce.link_up is False)
+    if ports:
+        yield f"{ports} host port{'s' if ports > 1 else ''} down"
+    if links:
+        yield f"{links} NPU link{'s' if links > 1 else ''} down"
+
+
+def _missed_ports(snapshot: Snapshot) -> list[Port]:
+    return [port for port in snapshot.ports.values() if port.expected and port.up is False]
+
+
+def _look(snapshot: Snapshot) -> str:
+    """The colour of the summary: not a calm one while a port is down that should be up."""
+    worst = _worst(snapshot)
+    return "warning" if worst == "ok" and _missed_ports(snapshot) else worst
 
 
 def _worst(snapshot: Snapshot) -> str:
@@ -127,6 +153,9 @@ def _sections(snapshot: Snapshot) -> Iterable[Markup]:
         yield devices_section(snapshot)
     yield blind_section(snapshot)
     yield _warnings(snapshot)
+    yield ports_section(snapshot)
+    yield npu_ports_section(snapshot)
+    yield pcie_section(snapshot)
     yield probes_section(snapshot)
 
 

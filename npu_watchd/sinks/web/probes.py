@@ -5,7 +5,7 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from npu_watchd.model.snapshot import ProbeState, ProbeTally, Snapshot
-from npu_watchd.sinks.web.devices import UNKNOWN
+from npu_watchd.sinks.web.table import UNKNOWN
 
 _HEADS = (
     ("Probe", ""),

@@ -1,0 +1,170 @@
+"""The metrics of the node and of the daemon itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from npu_watchd.catalogue.family import Kind, NodeFamily, Sample, each, one
+from npu_watchd.model.snapshot import Outcome
+
+_G, _C = Kind.GAUGE, Kind.COUNTER
+_SMI = "npu-smi info"
+
+
+def _node_info(outcome: Outcome) -> Iterable[Sample]:
+    snapshot = outcome.snapshot
+    labels = {
+        "node": snapshot.node,
+        "driver": snapshot.driver_version or "",
+        "npu_smi": snapshot.tool_version or "",
+        "firmware": snapshot.firmware_version or "",
+    }
+    return ((labels, 1.0),)
+
+
+def _probe_up(outcome: Outcome) -> Iterable[Sample]:
+    for state in outcome.snapshot.probes:
+        yield {"probe": state.probe, "device_id": state.device_id or ""}, float(state.up)
+
+
+def _tally(field: str) -> Callable[[Outcome], Iterable[Sample]]:
+    def read(outcome: Outcome) -> Iterable[Sample]:
+        return each("probe", {tally.probe: getattr(tally, field) for tally in outcome.snapshot.tallies})
+
+    return read
+
+
+def _probe_failures(outcome: Outcome) -> Iterable[Sample]:
+    for tally in outcome.snapshot.tallies:
+        for kind, count in sorted(tally.failures.items()):
+            yield {"probe": tally.probe, "kind": kind}, float(count)
+
+
+def _log_events(outcome: Outcome) -> Iterable[Sample]:
+    for code, count in sorted(outcome.snapshot.tool_log_events.items()):
+        yield {"kind": "npu_smi", "code": code}, float(count)
+    for (severity, device_id), count in sorted(outcome.snapshot.pcie_log_events.items()):
+        yield {"kind": "pcie", "code": severity, "device_id": device_id}, float(count)
+
+
+NODE_FAMILIES: tuple[NodeFamily, ...] = (
+    NodeFamily(
+        "npu_node_info",
+        _G,
+        "The node and its versions; the only series with the node's name.",
+        ("node", "driver", "npu_smi", "firmware"),
+        _node_info,
+    ),
+    NodeFamily(
+        "npu_devices_expected",
+        _G,
+        "Devices there should be: [node] expected_devices, else the most that the tools have shown since the start.",
+        (),
+        lambda outcome: one(outcome.snapshot.devices_expected),
+    ),
+    NodeFamily(
+        "npu_devices_present",
+        _G,
+        f"Devices in the newest table; absent: no table (`{_SMI}`).",
+        (),
+        lambda outcome: one(outcome.snapshot.devices_present),
+    ),
+    NodeFamily(
+        "npu_node_log_events_total",
+        _C,
+        "Lines since the daemon started: npu-smi's own error log by code, PCIe errors in the kernel's log by severity.",
+        ("kind", "code", "device_id"),
+        _log_events,
+    ),
+    NodeFamily(
+        "npu_watchd_probe_up",
+        _G,
+        "1: the probe's newest call succeeded; 0: it failed; absent: never asked, or the chip does not support it.",
+        ("probe", "device_id"),
+        _probe_up,
+    ),
+    NodeFamily(
+        "npu_watchd_probe_duration_seconds",
+        _G,
+        "How long the probe's newest call took.",
+        ("probe",),
+        _tally("duration_s"),
+    ),
+    NodeFamily(
+        "npu_watchd_probe_last_success_timestamp_seconds",
+        _G,
+        "When the probe last succeeded, for any device.",
+        ("probe",),
+        _tally("last_success_wall_s"),
+    ),
+    NodeFamily(
+        "npu_watchd_probe_failures_total",
+        _C,
+        "Readings that failed, by kind: missing denied timeout wedged exit unparseable.",
+        ("probe", "kind"),
+        _probe_failures,
+    ),
+    NodeFamily(
+        "npu_watchd_parser_unknown_keys_total",
+        _C,
+        "Keys in the tool's text that no parser knows: a new tool version, perhaps.",
+        ("probe",),
+        _tally("unknown_keys"),
+    ),
+    NodeFamily(
+        "npu_watchd_tool_share_ratio",
+        _G,
+        "Share of the last 120 s in which npu-smi ran for us; [engine] tool_share caps it.",
+        (),
+        lambda outcome: one(outcome.engine.tool_share_ratio),
+    ),
+    NodeFamily(
+        "npu_watchd_period_stretch_ratio",
+        _G,
+        "How many times longer than planned the probes' periods are, because the tool is slow and its share is capped.",
+        (),
+        lambda outcome: one(outcome.engine.period_stretch_ratio),
+    ),
+    NodeFamily(
+        "npu_watchd_abandoned_processes",
+        _G,
+        "Processes of a tool that not even SIGKILL could end (D state); no other of that tool is started meanwhile.",
+        ("tool",),
+        lambda outcome: each("tool", outcome.engine.abandoned_processes),
+    ),
+    NodeFamily(
+        "npu_watchd_cycle_duration_seconds",
+        _G,
+        "How long the cycle before this one took.",
+        (),
+        lambda outcome: one(outcome.engine.cycle_duration_s),
+    ),
+    NodeFamily(
+        "npu_watchd_cycle_timestamp_seconds",
+        _G,
+        "When this page was made.",
+        (),
+        lambda outcome: one(outcome.snapshot.at.wall_s),
+    ),
+    NodeFamily(
+        "npu_watchd_build_info",
+        _G,
+        "The daemon's version.",
+        ("version",),
+        lambda outcome: (({"version": outcome.engine.version}, 1.0),),
+    ),
+    NodeFamily(
+        "npu_watchd_config_reload_success",
+        _G,
+        "1: the newest config is in use; 0: it was bad, and the one before it is.",
+        (),
+        lambda outcome: one(outcome.engine.config_reload_ok),
+    ),
+    NodeFamily(
+        "npu_watchd_clock_jumps_total",
+        _C,
+        "Times that the wall clock was seen to jump by more than two seconds.",
+        (),
+        lambda outcome: one(outcome.engine.clock_jumps),
+    ),
+)

@@ -1,0 +1,165 @@
+"""Who asks what, side by side: a lane a tool, and one for what is read from files; each in a thread of its own."""
+
+from __future__ import annotations
+
+import random
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Protocol
+
+from npu_watchd import config
+from npu_watchd.chips import profile_of
+from npu_watchd.memory.board import Board, Watch
+from npu_watchd.model.fabric import PortKey
+from npu_watchd.model.reading import Run, Tick
+from npu_watchd.sources.agenda import Agenda
+from npu_watchd.sources.file_lane import Fabric, FileLane
+from npu_watchd.sources.hccn_probes import HCCN_PROBES
+from npu_watchd.sources.lane import Lane, Orders
+from npu_watchd.sources.load_round import LoadRound
+from npu_watchd.sources.npu_smi_probes import NPU_SMI_PROBES
+from npu_watchd.sources.probes import DEFAULTS, OPT_IN
+from npu_watchd.sources.rounds import Pace
+
+_LOOK_S = 1.0
+"""How often a lane looks for what is due."""
+_BURST_S = 30.0
+"""Tool seconds that may be spent at once: the first round of a 16-die node at 0.3 s a call (assumption)."""
+_PCIE = frozenset({"pcie_link", "pcie_aer", "pcie_load"})
+
+Clock = Callable[[], Tick]
+
+
+class Halt(Protocol):
+    """threading.Event, set when the daemon ends: between two looks the lanes wait for it."""
+
+    def is_set(self) -> bool: ...
+
+    def wait(self, timeout: float) -> bool: ...
+
+
+class Lanes:
+    """All lanes of the node. `start` once, `close` once; `take` whenever the config is new."""
+
+    def __init__(
+        self,
+        settings: config.Config,
+        boot_id: str | None,
+        run: Run,
+        clock: Clock,
+        halt: Halt,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        """jitter: a number in 0..1, anew at each call (sources/agenda.py)."""
+        self._settings = settings
+        self._halt = halt
+        expected = _expected(settings)
+        self.board = Board(node_name(settings), boot_id, expected, self._watch, expected_ports(settings))
+        share = float(settings.engine.tool_share)
+        self._tools = {
+            tool: Lane(
+                probes,
+                run,
+                Agenda(share, _BURST_S, jitter),
+                self.board,
+                clock,
+                _orders(tool, settings),
+                halt.wait,
+            )
+            for tool, probes in (("npu_smi", NPU_SMI_PROBES), ("hccn_tool", HCCN_PROBES))
+        }
+        sysfs = Path(settings.paths.sysfs)
+        fabric = Fabric(
+            sysfs,
+            tuple(settings.fabric.exclude_devices),
+            run,
+            lambda: str(self._settings.tools.ibstat),
+            self.board.pci_addresses,
+            lambda: clock().mono_s,
+        )
+        load = LoadRound(
+            sysfs,
+            Path(settings.paths.procfs),
+            run,
+            lambda: {"perf": str(self._settings.tools.perf), "pcm_pcie": str(self._settings.tools.pcm_pcie)},
+            self.board.pci_addresses,
+            lambda: any(profile_of(name).name == "910B" for _, _, name, *_ in self.board.cards()),
+            lambda: clock().mono_s,
+        )
+        self._files = FileLane({**fabric.reads(), "pcie_load": load.read}, self.board, clock)
+        self._files.take(paces(settings))
+
+    def take(self, settings: config.Config) -> None:
+        """Go on with a new config."""
+        self._settings = settings
+        self.board.configure(node_name(settings), _expected(settings), expected_ports(settings))
+        for tool, lane in self._tools.items():
+            lane.take(_orders(tool, settings))
+        self._files.take(paces(settings))
+
+    def start(self, worked: Callable[[str], None], failed: Callable[[Exception], None]) -> None:
+        """worked: told the probe after each call. failed: told a fault of ours, which costs one turn."""
+        for name, turn in (*((tool, lane.turn) for tool, lane in self._tools.items()), ("files", self._files.turn)):
+            arguments = (turn, worked, failed)
+            threading.Thread(target=self._look, args=arguments, name=f"lane {name}", daemon=True).start()
+
+    def load(self, now: Tick) -> tuple[float | None, float]:
+        """npu-smi's share of the last two minutes, None before its first call; and how much longer its periods are."""
+        return self._tools["npu_smi"].load(now)
+
+    def periods_s(self) -> Mapping[str, float]:
+        """Each probe's period as it really is; one that is switched off has none."""
+        found = {probe: pace.every_s for probe, pace in paces(self._settings).items()}
+        for lane in self._tools.values():
+            found.update(lane.periods_s())
+        return found
+
+    def _look(
+        self, turn: Callable[[], str | None], worked: Callable[[str], None], failed: Callable[[Exception], None]
+    ) -> None:
+        while not self._halt.is_set():
+            try:
+                while not self._halt.is_set() and (probe := turn()) is not None:
+                    worked(probe)
+            except Exception as error:
+                failed(error)
+            self._halt.wait(_LOOK_S)
+
+    def _watch(self, name: str | None) -> Watch:
+        profile = profile_of(name)
+        on = paces(self._settings)
+        probes = frozenset(probe for probe in profile.probes | _PCIE if probe in on)
+        off = frozenset(probe for probe in profile.vital & profile.probes if probe not in on)
+        return Watch(profile.name, probes, profile.vital, off)
+
+
+def paces(settings: config.Config) -> dict[str, Pace]:
+    """The probes that are switched on, with the config's periods and deadlines where it has some."""
+    found: dict[str, Pace] = {}
+    for name in DEFAULTS:
+        chosen = settings.probe(name).enabled
+        if chosen or (chosen is None and name not in OPT_IN):
+            every_s, timeout_s = config.probe_times(settings, DEFAULTS, name)
+            found[name] = Pace(float(every_s or 0), float(timeout_s or every_s or 0))
+    return found
+
+
+def expected_ports(settings: config.Config) -> frozenset[PortKey]:
+    """`mlx5_0/1` for each RDMA port that should be there."""
+    written = (entry.rpartition("/") for entry in settings.fabric.expected_ports)
+    return frozenset(PortKey(device, int(port)) for device, _, port in written)
+
+
+def _orders(tool: str, settings: config.Config) -> Orders:
+    return Orders(str(getattr(settings.tools, tool)), paces(settings), lambda name: profile_of(name).probes)
+
+
+def node_name(settings: config.Config) -> str:
+    """As the config has it, else the host name."""
+    return str(settings.node.name or socket.gethostname())
+
+
+def _expected(settings: config.Config) -> int | None:
+    return None if settings.node.expected_devices is None else int(settings.node.expected_devices)
