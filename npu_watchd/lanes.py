@@ -54,6 +54,7 @@ class Lanes:
     ) -> None:
         """jitter: a number in 0..1, anew at each call (sources/agenda.py)."""
         self._settings = settings
+        self._paces = paces(settings)
         self._halt = halt
         expected = _expected(settings)
         self.board = Board(node_name(settings), boot_id, expected, self._watch, expected_ports(settings))
@@ -89,15 +90,15 @@ class Lanes:
             lambda: clock().mono_s,
         )
         self._files = FileLane({**fabric.reads(), "pcie_load": load.read}, self.board, clock)
-        self._files.take(paces(settings))
+        self._files.take(self._paces)
 
     def take(self, settings: config.Config) -> None:
         """Go on with a new config."""
-        self._settings = settings
+        self._settings, self._paces = settings, paces(settings)
         self.board.configure(node_name(settings), _expected(settings), expected_ports(settings))
         for tool, lane in self._tools.items():
             lane.take(_orders(tool, settings))
-        self._files.take(paces(settings))
+        self._files.take(self._paces)
 
     def start(self, worked: Callable[[str], None], failed: Callable[[Exception], None]) -> None:
         """worked: told the probe after each call. failed: told a fault of ours, which costs one turn."""
@@ -111,7 +112,7 @@ class Lanes:
 
     def periods_s(self) -> Mapping[str, float]:
         """Each probe's period as it really is; one that is switched off has none."""
-        found = {probe: pace.every_s for probe, pace in paces(self._settings).items()}
+        found = {probe: pace.every_s for probe, pace in self._paces.items()}
         for lane in self._tools.values():
             found.update(lane.periods_s())
         return found
@@ -129,9 +130,8 @@ class Lanes:
 
     def _watch(self, name: str | None) -> Watch:
         profile = profile_of(name)
-        on = paces(self._settings)
-        probes = frozenset(probe for probe in profile.probes | _PCIE if probe in on)
-        off = frozenset(probe for probe in profile.vital & profile.probes if probe not in on)
+        probes = frozenset(probe for probe in profile.probes | _PCIE if probe in self._paces)
+        off = frozenset(probe for probe in profile.vital & profile.probes if probe not in self._paces)
         return Watch(profile.name, probes, profile.vital, off)
 
 

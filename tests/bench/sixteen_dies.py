@@ -13,6 +13,7 @@ from npu_watchd.simnode.run import simulated_run
 from npu_watchd.sources.agenda import Task
 from npu_watchd.sources.npu_smi_probes import NPU_SMI_PROBES as PROBES
 from npu_watchd.sources.probe import Probe, Target
+from npu_watchd.sources.probes import DEFAULTS
 from npu_watchd.sources.rounds import Card, Pace, rounds
 
 SCENARIO = "a3_16_dies"
@@ -75,6 +76,7 @@ def install(directory: Path, listen: str) -> Installed:
     not counted here, so a real tool is dearer than this one and the daemon's share beside it smaller.
     """
     config = node.install(SCENARIO, directory, speed=0, at=BUSY_S, listen=(listen,))
+    _leave_out_the_fabric(config)
     texts = directory / "texts"
     texts.mkdir()
     for call in calls():
@@ -85,6 +87,15 @@ def install(directory: Path, listen: str) -> Installed:
         tool.write_text(_TOOL.format(texts=texts, told=told), encoding="utf-8")
         tool.chmod(0o755)
     return installed
+
+
+def _leave_out_the_fabric(config: Path) -> None:
+    """The bare loop repeats npu-smi's calls only, and the fabric's fakes are Python: nothing to compare with."""
+    text = config.read_text(encoding="utf-8").replace("[probes.pcie_load]\nenabled = true", "")
+    for probe in DEFAULTS:
+        if not probe.startswith("npu_"):
+            text += f"\n[probes.{probe}]\nenabled = false\n"
+    config.write_text(text, encoding="utf-8")
 
 
 _TOOL = """\
