@@ -42,10 +42,16 @@ class Harbour:
         return {
             key: Port(
                 key=key,
-                present=None if not fresh else True if key in self.seen else False if self.complete else None,
+                present=self._present(key) if fresh else None,
                 expected=key in expected,
                 facts=self.seen.get(key) if fresh else None,
                 counters=counters.get(key) if not fresh or key in self.seen else None,
             )
             for key in keys
         }
+
+    def _present(self, key: PortKey) -> bool | None:
+        """None: the newest answer may have left it out."""
+        if key in self.seen:
+            return True
+        return False if self.complete else None

@@ -88,11 +88,11 @@ class Readings:
 
         A node that never had hccn_tool has no training cards, or does not use their ports: that is nobody's alarm.
         """
-        slot = self.slots.get((probe, subject)) if isinstance(subject, DeviceKey) else None
-        result = slot.newest.result if slot and slot.newest else None
-        if slot is None or not isinstance(result, Failure):
+        result = self._refusal(probe, subject)
+        if result is None:
             return None
-        absent = result.kind is FailureKind.MISSING and probe.startswith("hccn_") and slot.good is None
+        absent = result.kind is FailureKind.MISSING and probe.startswith("hccn_")
+        absent = absent and self.slots[probe, subject].good is None
         return result.detail if absent or result.kind is FailureKind.UNSUPPORTED else None
 
     def settled(self, probe: str, subject: Subject) -> bool:
@@ -100,9 +100,14 @@ class Readings:
 
         A tool that is missing is looked for again each time, which starts no process: it may come with the driver.
         """
+        result = self._refusal(probe, subject)
+        return result is not None and result.kind is FailureKind.UNSUPPORTED
+
+    def _refusal(self, probe: str, subject: Subject) -> Failure | None:
+        """What the newest call about a chip failed with; None where it succeeded, or the subject is no chip."""
         slot = self.slots.get((probe, subject)) if isinstance(subject, DeviceKey) else None
         result = slot.newest.result if slot and slot.newest else None
-        return isinstance(result, Failure) and result.kind is FailureKind.UNSUPPORTED
+        return result if isinstance(result, Failure) else None
 
     def forget(self, gone: set[DeviceKey]) -> None:
         """What was read of a chip before it vanished says nothing of it when it is back, perhaps reset."""
