@@ -11,12 +11,15 @@ from npu_watchd.model.ids import DeviceKey, Subject
 from npu_watchd.model.pcie import PcieLink
 from npu_watchd.model.reading import Failure, FailureKind, Run
 from npu_watchd.sources import executable, pcie_load
+from npu_watchd.sources.files import Root
 from npu_watchd.sources.pci import PciTree
 from npu_watchd.sources.pcie_load import Available, Backend
 from npu_watchd.sources.sweep import Sweep
 
 _SWEEP_S = 5.0
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_CPUINFO_BYTES = 16 * 1024 * 1024
+"""A line of /proc/cpuinfo for each of some hundred cores; assumption: none has more than this."""
 _PER_SOCKET = Failure(
     FailureKind.UNSUPPORTED, "pcm-pcie measures a socket, not a device: run it by hand to see what a socket carries"
 )
@@ -43,7 +46,7 @@ class LoadRound:
         tree = PciTree(sysfs)
         self._units = Sweep("pcie units", lambda: pcie_load.units(sysfs), monotonic, _SWEEP_S)
         self._links = Sweep("pcie paths", lambda: tree.links(set(addresses().values())), monotonic, _SWEEP_S)
-        self._cpuinfo = procfs / "cpuinfo"
+        self._proc = Root(procfs, _CPUINFO_BYTES)
         # To look for a tool may block as a file system does that does not answer.
         self._there = Sweep("pcie tools", self._look, monotonic, _SWEEP_S)
 
@@ -75,7 +78,8 @@ class LoadRound:
         there = self._there()
         if isinstance(there, Failure):
             return there
-        intel = pcie_load.is_intel(self._cpuinfo.read_text(errors="replace")) if self._cpuinfo.exists() else False
+        cpuinfo = self._proc.read_text("cpuinfo")
+        intel = not isinstance(cpuinfo, Failure) and pcie_load.is_intel(cpuinfo)
         return pcie_load.choose(Available(self._has_dcmi(), units, there["perf"], intel, there["pcm_pcie"]))
 
     def _look(self) -> Mapping[str, bool]:
