@@ -80,7 +80,11 @@ class LoadRound:
             return there
         cpuinfo = self._proc.read_text("cpuinfo")
         intel = not isinstance(cpuinfo, Failure) and pcie_load.is_intel(cpuinfo)
-        return pcie_load.choose(Available(self._has_dcmi(), units, there["perf"], intel, there["pcm_pcie"]))
+        chosen = pcie_load.choose(Available(self._has_dcmi(), units, there["perf"], intel, there["pcm_pcie"]))
+        # Without units it may be any CPU, and nobody can tell which.
+        if isinstance(chosen, Failure) and not units and isinstance(cpuinfo, Failure):
+            return cpuinfo
+        return chosen
 
     def _look(self) -> Mapping[str, bool]:
         return {name: not isinstance(executable.find(path, _PATH), Failure) for name, path in self._tools().items()}

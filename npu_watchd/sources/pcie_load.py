@@ -79,7 +79,8 @@ def choose(has: Available) -> Backend | Failure:
     if has.units:
         return Failure(FailureKind.UNSUPPORTED, "PCIe load: this Kunpeng has the counters, but no perf; install it")
     if has.intel:
-        return Failure(FailureKind.UNSUPPORTED, "PCIe load: these NPUs do not measure it; on Intel, install pcm-pcie")
+        words = "PCIe load: these NPUs do not measure it; pcm-pcie would, by socket only: install it to ask by hand"
+        return Failure(FailureKind.UNSUPPORTED, words)
     words = (
         "PCIe load: no 910B with DCMI, no hisi_pcie unit (Kunpeng: load hisi_pcie_pmu) and no Intel CPU on this node"
     )

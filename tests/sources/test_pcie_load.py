@@ -51,7 +51,7 @@ def test_the_way_that_sees_single_devices_is_taken(has: Available, backend: Back
     [
         (NOTHING, "no 910B with DCMI, no hisi_pcie unit (Kunpeng: load hisi_pcie_pmu) and no Intel CPU on this node"),
         (replace(KUNPENG, perf=False), "this Kunpeng has the counters, but no perf; install it"),
-        (replace(INTEL, pcm=False), "these NPUs do not measure it; on Intel, install pcm-pcie"),
+        (replace(INTEL, pcm=False), "pcm-pcie would, by socket only: install it to ask by hand"),
         (replace(NOTHING, perf=True, pcm=True), "no 910B with DCMI"),
     ],
 )
