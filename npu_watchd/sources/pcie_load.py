@@ -24,6 +24,7 @@ from npu_watchd.model.reading import Failure, FailureKind, Output
 from npu_watchd.parsers import dcmi, pcm, perf_stat
 from npu_watchd.parsers.lines import ParseError, lines_of
 from npu_watchd.sources.attributes import Attributes
+from npu_watchd.sources.files import failure_of
 
 PERF_WINDOW_S = 0.5
 PCM_WINDOW_S = 1.0
@@ -87,13 +88,14 @@ def choose(has: Available) -> Backend | Failure:
     return Failure(FailureKind.UNSUPPORTED, words)
 
 
-def units(sysfs: Path) -> tuple[PcieUnit, ...]:
+def units(sysfs: Path) -> tuple[PcieUnit, ...] | Failure:
     """The PCIe units that the kernel has registered; () where there are none. Call it through a Sweep."""
     folder = sysfs / _UNITS
     try:
         names = sorted(entry.name for entry in folder.iterdir() if _UNIT.fullmatch(entry.name))
-    except OSError:
-        return ()
+    except OSError as error:
+        failure = failure_of(str(folder), error)
+        return () if failure.kind is FailureKind.MISSING else failure
     found = (_unit(folder / name) for name in names)
     return tuple(unit for unit in found if unit is not None)
 

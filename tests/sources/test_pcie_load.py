@@ -81,6 +81,15 @@ def test_the_units_of_the_kernel_are_found_with_their_bus_and_others_are_not(tmp
     assert pcie_load.units(tmp_path / "none") == ()
 
 
+def test_units_that_cannot_be_listed_are_not_taken_for_none(tmp_path: Path) -> None:
+    folder = tmp_path / "bus/event_source/devices"
+    folder.parent.mkdir(parents=True)
+    folder.symlink_to(folder.name)
+    found = pcie_load.units(tmp_path)
+    assert isinstance(found, Failure)
+    assert found.detail == f"{folder}: Too many levels of symbolic links"
+
+
 def test_intel_is_known_by_its_vendor_id() -> None:
     assert pcie_load.is_intel("processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\n")
     assert not pcie_load.is_intel("processor\t: 0\nvendor_id\t: AuthenticAMD\n")
