@@ -73,6 +73,8 @@ class Daemon:
         self._cycle_duration_s: float | None = None
         self._clock_jumps = 0
         self._published: Published | None = None
+        self._left_out: frozenset[str] = frozenset()
+        """What the page that somebody last asked for had to leave out."""
         self._runner = ToolRunner(clock=time.monotonic)
         self._lanes = Lanes(settings, _boot_id(settings), self._runner.run, clock, self._stop)
         self._board = self._lanes.board
@@ -210,14 +212,20 @@ class Daemon:
         exposition = Exposition(outcome, CATALOGUE)
         before, self._published = self._published, Published(outcome, exposition)
         self._write_file(outcome)
-        for problem in exposition.problems:
-            if before is None or problem not in before.exposition.problems:
-                self._log.warning("metric_left_out", problem=problem)
+        if before is not None:
+            self._tell_problems(before.exposition.problems_met)
         for change in changes(before.outcome.snapshot if before else None, snapshot):
             (self._log.info if change.good else self._log.warning)(change.event, **change.facts)
         seen = f"STATUS={_count(snapshot.devices_present)} of {_count(snapshot.devices_expected)} devices present"
         self._notifier.send(*(("READY=1",) if before is None else ()), "WATCHDOG=1", seen)
         self._cycle_duration_s = clock().mono_s - began.mono_s
+
+    def _tell_problems(self, met: tuple[str, ...] | None) -> None:
+        """Once, for as long as page after page has them; None of a page that nobody asked for."""
+        if met is not None:
+            for problem in sorted(set(met) - self._left_out):
+                self._log.warning("metric_left_out", problem=problem)
+            self._left_out = frozenset(met)
 
     def _write_file(self, outcome: Outcome) -> None:
         problem = self._snapshot_file.write(snapshot_json(outcome))

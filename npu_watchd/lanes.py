@@ -23,8 +23,9 @@ from npu_watchd.sources.npu_smi_probes import NPU_SMI_PROBES
 from npu_watchd.sources.probes import DEFAULTS, OPT_IN
 from npu_watchd.sources.rounds import Pace
 
-_LOOK_S = 1.0
-"""How often a lane looks for what is due."""
+_SHORTEST_REST_S, _LONGEST_REST_S = 0.02, 5.0
+"""Of a lane with nothing due. It sleeps until something is, since each waking costs more than the look itself; but not
+for long: another lane may have found new chips, or the config may be new."""
 _BURST_S = 30.0
 """Tool seconds that may be spent at once: the first round of a 16-die node at 0.3 s a call (assumption)."""
 _PCIE = frozenset({"pcie_link", "pcie_aer", "pcie_load"})
@@ -102,9 +103,8 @@ class Lanes:
 
     def start(self, worked: Callable[[str], None], failed: Callable[[Exception], None]) -> None:
         """worked: told the probe after each call. failed: told a fault of ours, which costs one turn."""
-        for name, turn in (*((tool, lane.turn) for tool, lane in self._tools.items()), ("files", self._files.turn)):
-            arguments = (turn, worked, failed)
-            threading.Thread(target=self._look, args=arguments, name=f"lane {name}", daemon=True).start()
+        for name, lane in {**self._tools, "files": self._files}.items():
+            threading.Thread(target=self._look, args=(lane, worked, failed), name=f"lane {name}", daemon=True).start()
 
     def load(self, now: Tick) -> tuple[float | None, float]:
         """npu-smi's share of the last two minutes, None before its first call; and how much longer its periods are."""
@@ -117,16 +117,16 @@ class Lanes:
             found.update(lane.periods_s())
         return found
 
-    def _look(
-        self, turn: Callable[[], str | None], worked: Callable[[str], None], failed: Callable[[Exception], None]
-    ) -> None:
+    def _look(self, lane: Lane | FileLane, worked: Callable[[str], None], failed: Callable[[Exception], None]) -> None:
         while not self._halt.is_set():
+            rest_s = _LONGEST_REST_S
             try:
-                while not self._halt.is_set() and (probe := turn()) is not None:
+                while not self._halt.is_set() and (probe := lane.turn()) is not None:
                     worked(probe)
+                rest_s = min(max(lane.idle_s(), _SHORTEST_REST_S), _LONGEST_REST_S)
             except Exception as error:
                 failed(error)
-            self._halt.wait(_LOOK_S)
+            self._halt.wait(rest_s)
 
     def _watch(self, name: str | None) -> Watch:
         profile = profile_of(name)

@@ -70,6 +70,12 @@ class Exposition:
         with self._lock:
             return self._collected().problems
 
+    @property
+    def problems_met(self) -> tuple[str, ...] | None:
+        """`problems`, None where nobody has asked for the page: of itself a cycle reads no family."""
+        with self._lock:
+            return None if self._page is None else self._page.problems
+
     def body(self, form: Format, *, gzipped: bool = False) -> bytes:
         """The page in this format; the same bytes object at each call."""
         with self._lock:

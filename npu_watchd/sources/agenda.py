@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from math import inf
 
 from npu_watchd.sources.probe import Target
 
@@ -17,6 +18,8 @@ _SPREAD_S = 60.0
 _FIRST_REST_S, _LONGEST_REST_S = 60.0, 600.0
 """How long a port is left alone after the tool hung over it (assumption)."""
 _WINDOW_S = 120.0
+_DROP_S = 0.001
+"""Of time beyond the instant at which the bucket is just empty: then there is something in it."""
 _SMOOTHING = 0.3
 """Weight of the newest duration in the mean; assumption: a few calls forget a slow one."""
 
@@ -108,6 +111,13 @@ class Agenda:
             return None
         due = [(entry.plan.rank, entry.due_s, task) for task, entry in self._entries.items() if entry.due_s <= now_s]
         return min(due)[2] if due else None
+
+    def idle_s(self, now_s: float) -> float:
+        """Seconds until `next` may name a task: 0 while one is due; infinite where nothing is ever asked."""
+        self._fill(now_s)
+        due_s = min((entry.due_s for entry in self._entries.values()), default=inf)
+        filled_s = now_s - self._tokens_s / self._share + _DROP_S if self._tokens_s <= 0 else now_s
+        return max(0.0, max(due_s, filled_s) - now_s)
 
     def done(self, task: Task, began_s: float, ended_s: float, *, succeeded: bool, timed_out: bool = False) -> None:
         """Book a call that has ended, and when its task comes again.

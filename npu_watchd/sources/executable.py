@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 from npu_watchd.model.reading import Failure, FailureKind
@@ -45,10 +46,18 @@ def find(tool: str, search_path: str) -> str | Failure:
     )
 
 
-def _candidates(tool: str, search_path: str) -> list[str]:
+def _candidates(tool: str, search_path: str) -> Iterator[str]:
     if "/" in tool:
-        return [str(Path(tool).absolute())]
-    return [str(Path(folder).absolute() / tool) for folder in search_path.split(":") if folder]
+        yield _absolute(tool)
+        return
+    for folder in search_path.split(":"):
+        if folder:
+            yield _absolute(f"{folder.rstrip('/')}/{tool}")
+
+
+def _absolute(path: str) -> str:
+    # Every call of every tool comes through here, and pathlib costs more than the look at the file.
+    return path if path.startswith("/") else str(Path(path).absolute())
 
 
 def _obstacle(path: str) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -168,3 +169,9 @@ class FileLane:
             for subject, result in results.items()
         )
         return name
+
+    def idle_s(self) -> float:
+        """Seconds until the next round is due; infinite where all are switched off."""
+        now_s = self._clock().mono_s
+        due = [self._due(name, pace, now_s) for name, pace in self._paces.items() if name in self._reads]
+        return max(0.0, min(due, default=inf) - now_s)

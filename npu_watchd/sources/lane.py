@@ -109,6 +109,11 @@ class Lane:
             self._follow_up(others, ended.mono_s)
         return task.probe
 
+    def idle_s(self) -> float:
+        """Seconds until the next call is due, as things stand: the table may show other chips before."""
+        with self._lock:
+            return self._agenda.idle_s(self._clock().mono_s)
+
     def load(self, now: Tick) -> tuple[float | None, float]:
         """The tool's share of the last two minutes, None before its first call; and how much longer periods are."""
         with self._lock:

@@ -69,14 +69,18 @@ class Installed:
     """The same tool, which tells nobody that it was called."""
 
 
-def install(directory: Path, listen: str) -> Installed:
+def install(directory: Path, listen: str, pace: int = 1) -> Installed:
     """Make DIRECTORY this node. Its npu-smi prints texts made beforehand, so that it costs what the real one does.
+
+    pace: how many times as often as by default everything is asked and put together.
 
     On a host npu-smi starts 17 helpers at each call, whatever it is asked; its calls to the driver come on top and are
     not counted here, so a real tool is dearer than this one and the daemon's share beside it smaller.
     """
     config = node.install(SCENARIO, directory, speed=0, at=BUSY_S, listen=(listen,))
     _leave_out_the_fabric(config)
+    if pace != 1:
+        _hurry(config, pace)
     texts = directory / "texts"
     texts.mkdir()
     for call in calls():
@@ -95,6 +99,17 @@ def _leave_out_the_fabric(config: Path) -> None:
     for probe in DEFAULTS:
         if not probe.startswith("npu_"):
             text += f"\n[probes.{probe}]\nenabled = false\n"
+    config.write_text(text, encoding="utf-8")
+
+
+def _hurry(config: Path, pace: int) -> None:
+    """Every period and the cycle that much shorter; the cap on the tool's share would stretch them again."""
+    text = config.read_text(encoding="utf-8")
+    text += f'\n[engine]\ncycle = "{5000 // pace}ms"\ntool_share = 1.0\n'
+    for probe in PROBES:
+        every_s = probe.every_s / pace
+        timeout_s = min(probe.timeout_s, 3 * every_s)
+        text += f'\n[probes.{probe.name}]\nevery = "{1000 * every_s:.0f}ms"\ntimeout = "{1000 * timeout_s:.0f}ms"\n'
     config.write_text(text, encoding="utf-8")
 
 

@@ -113,6 +113,13 @@ def test_a_family_declared_twice_is_exported_once() -> None:
     assert page.problems == ("npu_device_power_watts: declared twice; only the first is exported",)
 
 
+def test_what_was_left_out_is_known_once_somebody_has_asked_for_the_page() -> None:
+    page = Exposition(outcome([device(0)]), (POWER, POWER))
+    assert page.problems_met is None
+    page.body(Format.OPENMETRICS)
+    assert page.problems_met == ("npu_device_power_watts: declared twice; only the first is exported",)
+
+
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
 def test_what_is_no_number_is_no_sample(value: float) -> None:
     page = Exposition(outcome(), (NodeFamily("x", Kind.GAUGE, "h", (), lambda _: [({}, value)]),))

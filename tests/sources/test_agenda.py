@@ -387,3 +387,24 @@ def test_the_tool_of_all_cards_does_not_rest_over_one_of_them() -> None:
     one.plan({HEALTH: Plan(15, 2)}, 0.0)
     one.done(HEALTH, 0.0, 10.0, succeeded=False, timed_out=True)
     assert one.next(15.0) == HEALTH
+
+
+def test_between_two_calls_the_agenda_says_how_long_nothing_is_due() -> None:
+    one = agenda()
+    assert one.idle_s(0.0) == float("inf")
+    one.plan({INFO: Plan(15, 1)}, 0.0)
+    assert one.idle_s(0.0) == 0.0
+    one.done(INFO, 0.0, 1.0, succeeded=True)
+    assert one.idle_s(1.0) == 14.0
+    assert one.idle_s(20.0) == 0.0
+
+
+def test_while_the_share_is_spent_the_agenda_says_when_there_is_some_again() -> None:
+    one = agenda(share=0.2, burst_s=1.0)
+    one.plan({INFO: Plan(15, 1), HEALTH: Plan(60, 2)}, 0.0)
+    assert one.next(0.0) == INFO
+    one.done(INFO, 0.0, 3.0, succeeded=True)
+    rest_s = one.idle_s(3.0)
+    assert rest_s == pytest.approx(10.001), "the 2 s that were too many come at a fifth of a second each"
+    assert one.next(3.0 + rest_s - 0.01) is None
+    assert one.next(3.0 + rest_s) == HEALTH

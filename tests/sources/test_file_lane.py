@@ -122,3 +122,14 @@ def test_a_reading_is_taken_at_the_end_of_its_round_and_knows_the_deadline_and_t
     (reading,) = ledger.readings
     assert (reading.taken_at, reading.duration_s, reading.unknown_keys) == (Tick(102.5, 1102.5), 2.5, 2)
     assert deadlines == [4.5]
+
+
+def test_a_lane_says_how_long_no_round_is_due() -> None:
+    node = Node()
+    node.chips = 1
+    assert node.lane.idle_s() == 0.0
+    node.asked_at(0)
+    node.now_s = 12.0
+    assert node.lane.idle_s() == 18.0
+    node.lane.take({})
+    assert node.lane.idle_s() == float("inf")
