@@ -162,6 +162,25 @@ def parse(kind: str, file: Path | None) -> None:
     click.echo(msgspec.json.format(msgspec.json.encode(record), indent=2).decode())
 
 
+@main.command()
+@click.argument("words", metavar="CODE", nargs=-1, required=True)
+@click.option("--json", "as_json", is_flag=True, help="One JSON document.")
+def explain(words: tuple[str, ...], as_json: bool) -> None:
+    """What an Ascend error code means, how bad it is, and how to check it. Exit: 0; 1 it is no code at all."""
+    import msgspec
+
+    from npu_watchd.codes import explain as explaining
+
+    try:
+        answer = explaining.explain(words)
+    except explaining.NotKnownError as error:
+        sys.exit(_complain(str(error), FAILED))
+    if as_json:
+        click.echo(msgspec.json.format(msgspec.json.encode(answer.document()), indent=2).decode())
+    else:
+        click.echo(str(answer))
+
+
 def _kinds() -> Mapping[str, Callable[[str], object]]:
     from npu_watchd.parsers import (
         blocks,

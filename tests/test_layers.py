@@ -16,15 +16,16 @@ MAY_IMPORT: dict[str, set[str]] = {
     "chips": {"model"},
     "parsers": {"model"},
     "catalogue": {"model"},
+    "codes": {"model"},
     "sources": {"model", "parsers"},
     "memory": {"model", "catalogue"},
-    "rules": {"model", "catalogue", "limits", "chips", "memory"},
+    "rules": {"model", "catalogue", "limits", "chips", "memory", "codes"},
     "decide": {"model", "limits", "memory", "rules"},
     "sinks": {"model", "catalogue"},
     "diagnose": {"model", "parsers", "sources", "limits"},
     "resilient": set(),
     "simnode": {"model"},
-    "config": {"limits", "chips"},
+    "config": {"limits", "chips", "codes"},
     "logbook": set(),
 }
 """Besides itself, and the package's own `__version__`."""

@@ -41,9 +41,11 @@ def test_the_wheel_holds_the_whole_package_and_nothing_else(wheel: zipfile.ZipFi
     assert packed == written
 
 
-@pytest.mark.parametrize("folder", ["npu_watchd/simnode/scenarios/", "npu_watchd/sinks/web/static/"])
-def test_the_wheel_holds_the_data_files(wheel: zipfile.ZipFile, folder: str) -> None:
-    assert [name for name in wheel.namelist() if name.startswith(folder)]
+@pytest.mark.parametrize(
+    "data", ["npu_watchd/simnode/scenarios/", "npu_watchd/sinks/web/static/", "npu_watchd/codes/codes.tsv"]
+)
+def test_the_wheel_holds_the_data_files(wheel: zipfile.ZipFile, data: str) -> None:
+    assert [name for name in wheel.namelist() if name.startswith(data)]
 
 
 def test_the_wheel_asks_for_what_pyproject_declares(wheel: zipfile.ZipFile) -> None:
