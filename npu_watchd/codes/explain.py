@@ -15,9 +15,9 @@ from npu_watchd.model.ids import DeviceKey
 _WIDTH = 10
 _VENDOR = "the vendor's open sources (MindCluster, driver)"
 _BASES = {
-    "vendor": f"tier and meaning: {_VENDOR}; the words are ours",
-    "bits": f"meaning: from the code's bits alone, as {_VENDOR} lay them out",
-    "none": "nobody has published a meaning; on the node, Error Information of the check below may have the driver's text",
+    "vendor": f"meaning from {_VENDOR}, in our words",
+    "bits": f"meaning from the code's bits alone, as laid out in {_VENDOR}",
+    "none": "nobody has published a meaning",
 }
 _CHECKS = {
     Form.ALARM: "the alarms of the server's BMC, or of the NIC",
@@ -52,7 +52,7 @@ class Explanation:
 
     def _facts(self) -> Iterator[tuple[str, str]]:
         entry = self.entry
-        yield "tier", _tier(entry.tier)
+        yield "tier", _tier(entry)
         yield "finding", _finding(entry)
         yield "action", entry.action.value
         yield "bits", _bits(entry.bits) if entry.bits else ""
@@ -69,7 +69,7 @@ class Explanation:
             "form": entry.code.form.value,
             "listed": entry.listed,
             "tier": entry.tier.value,
-            "vendor_levels": list(TIERS[entry.tier].vendor_levels),
+            "vendor_level": entry.vendor_level,
             "severity": entry.severity.value if entry.severity else None,
             "quarantines": entry.quarantines,
             "silent": entry.silent,
@@ -115,19 +115,19 @@ def _check(entry: Entry, device: DeviceKey | None) -> str:
 
 def _source(entry: Entry, overrides: Overrides) -> str:
     site = overrides.by_code.get(entry.code.text)
-    if entry.basis == "site":
-        said = f"the site's own words, {overrides.file}"
-    elif site is not None:
-        said = f"{_BASES[entry.basis]}; changed by the site, {overrides.file}"
+    if not entry.listed:
+        tier = "in no table"
+    elif site is not None and site.tier is not None:
+        tier = f"tier from {overrides.file}"
     else:
-        said = _BASES[entry.basis]
-    return said if entry.listed else f"in no table; {said}"
+        tier = "listed without a level" if entry.tier is Tier.UNKNOWN else "tier of the vendor's table"
+    said = f"meaning from {overrides.file}" if entry.basis == "site" else _BASES[entry.basis]
+    return f"{tier}; {said}"
 
 
-def _tier(tier: Tier) -> str:
-    facts = TIERS[tier]
-    levels = f" (vendor: {', '.join(facts.vendor_levels)})" if facts.vendor_levels else ""
-    return f"{tier.value}{levels}: {facts.what}"
+def _tier(entry: Entry) -> str:
+    level = f" (the vendor's {entry.vendor_level})" if entry.vendor_level else ""
+    return f"{entry.tier.value}{level}: {TIERS[entry.tier].what}"
 
 
 def _finding(entry: Entry) -> str:
@@ -135,6 +135,8 @@ def _finding(entry: Entry) -> str:
         return "none: silenced by the site; it is still shown"
     if entry.severity is None:
         return "none: it is only shown"
+    if entry.scope not in ("chip", None):
+        return f"{entry.severity.value}; it is not about a device, and quarantines none"
     return (
         f"{entry.severity.value}; {'quarantines the device' if entry.quarantines else 'does not quarantine by itself'}"
     )

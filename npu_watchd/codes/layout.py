@@ -49,7 +49,7 @@ class Side(Enum):
 class Change(Enum):
     """Whether a code says that something began or ended.
 
-    Only heartbeats in the black box do. For all others npu-smi lists what is active, and the code is the same at its end.
+    Only heartbeats in the black box do. All others are the same at their beginning and at their end.
     """
 
     RAISED = "raised"

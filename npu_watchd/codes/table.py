@@ -69,6 +69,13 @@ class Entry:
     """vendor, bits, none, or site."""
     silent: bool
 
+    @property
+    def vendor_level(self) -> str | None:
+        """The tier under the vendor's name, which differs with the scope; None: it has none."""
+        levels = TIERS[self.tier].vendor_levels
+        ending = {"server": "Fault", "switch": "Fault", "nic": "DPU"}.get(self.scope or "", "NPU")
+        return next((level for level in levels if level.endswith(ending)), levels[0] if levels else None)
+
 
 @functools.cache
 def table() -> Mapping[str, Row]:
@@ -92,19 +99,21 @@ def lookup(text: str, overrides: Overrides = NO_OVERRIDES) -> Entry:
     silent = said is not None and said.silent
     # A site that calls a code a hint means it: no rule brings it back through the other door.
     ruled = row if not silent and (said is None or said.tier is not Tier.HINT) else None
-    bits = code.bits if row is None or row.scope == "chip" else None
+    # A server's or a switch's alarm says nothing about a device; what no table has came from npu-smi, hence from one.
+    of_device = row is None or row.scope == "chip"
+    bits = code.bits if of_device else None
     return Entry(
         code,
         row is not None or said is not None,
         tier,
         None if silent else facts.severity,
-        facts.quarantines and not silent,
+        facts.quarantines and of_device and not silent,
         (row.action if row else None) or facts.action,
         row.scope if row else "chip" if bits else None,
         (said.unit if said else None) or (row.unit if row else None) or (bits.unit if bits else None),
         (said.text if said else None) or (row.text if row else None) or _phrase(bits),
         bits,
-        None if silent else _repeat_rule(tier, ruled),
+        _repeat_rule(tier, ruled) if of_device and not silent else None,
         ruled.lasting if ruled else None,
         ruled.lasting_tier if ruled else None,
         _basis(said, row, bits),
