@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -12,7 +13,7 @@ from npu_watchd.codes.table import Entry, lookup
 from npu_watchd.codes.tiers import TIERS, Tier
 from npu_watchd.model.ids import DeviceKey
 
-_WIDTH = 10
+_COLUMN, _WIDTH = 10, 110
 _VENDOR = "the vendor's open sources (MindCluster, driver)"
 _BASES = {
     "vendor": f"meaning from {_VENDOR}, in our words",
@@ -41,11 +42,12 @@ class Explanation:
     """What the explanation rests on."""
 
     def lines(self) -> list[str]:
-        """A heading, the meaning, and a line a fact."""
+        """A heading, the meaning, and the facts, wrapped for a terminal."""
         entry = self.entry
         head = "  ".join(part for part in (entry.code.shown, entry.unit, entry.tier.value) if part)
         facts = [(name, text) for name, text in self._facts() if text]
-        return [head, entry.text, "", *(f"  {name:{_WIDTH}}{text}" for name, text in facts)]
+        told = [line for name, text in facts for line in _wrapped(text, f"  {name:{_COLUMN}}")]
+        return [head, *_wrapped(entry.text, ""), "", *told]
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
@@ -104,6 +106,12 @@ def explanation(code: str, overrides: Overrides = NO_OVERRIDES, device: DeviceKe
     """
     entry = lookup(decode(code).text, overrides)
     return Explanation(entry, _check(entry, device), _source(entry, overrides))
+
+
+def _wrapped(text: str, head: str) -> list[str]:
+    """Lines of a readable width, the later ones under the first one's text."""
+    indent = " " * len(head)
+    return textwrap.wrap(text, _WIDTH, initial_indent=head, subsequent_indent=indent, break_on_hyphens=False)
 
 
 def _check(entry: Entry, device: DeviceKey | None) -> str:

@@ -48,7 +48,7 @@ def hardware(
     within_s: float = TOGETHER_S,
 ) -> dict[D, tuple[Occurrence, ...]]:
     """Of one code: the occurrences, by device, that are left without those of `software`; every device is in it."""
-    taken = software(occurrences, jobs, within_s=within_s)
+    taken = {device: set(some) for device, some in software(occurrences, jobs, within_s=within_s).items()}
     return {
         device: tuple(one for one in some if one not in taken.get(device, ())) for device, some in occurrences.items()
     }

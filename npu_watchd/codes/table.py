@@ -16,7 +16,7 @@ from npu_watchd.model.finding import Action, Severity
 
 _DAY_S = 86400.0
 _VENDOR_RULE = "the vendor's own number for this code"
-_ANY_CODE = "the vendor's cluster software, for any code but the mildest"
+_ANY_CODE = "the vendor's number for all codes but the mildest"
 
 
 @dataclass(frozen=True, slots=True)
