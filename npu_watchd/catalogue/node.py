@@ -47,6 +47,13 @@ def _log_events(outcome: Outcome) -> Iterable[Sample]:
         yield {"kind": "pcie", "code": severity, "device_id": device_id}, float(count)
 
 
+def _notifications(field: str) -> Callable[[Outcome], Iterable[Sample]]:
+    def read(outcome: Outcome) -> Iterable[Sample]:
+        return each("target", {target: getattr(it, field) for target, it in outcome.engine.notifications.items()})
+
+    return read
+
+
 NODE_FAMILIES: tuple[NodeFamily, ...] = (
     NodeFamily(
         "npu_node_info",
@@ -166,5 +173,33 @@ NODE_FAMILIES: tuple[NodeFamily, ...] = (
         "Times that the wall clock was seen to jump by more than two seconds.",
         (),
         lambda outcome: one(outcome.engine.clock_jumps),
+    ),
+    NodeFamily(
+        "npu_watchd_notifications_total",
+        _C,
+        "Requests with alerts to this Alertmanager, those that failed included.",
+        ("target",),
+        _notifications("sent"),
+    ),
+    NodeFamily(
+        "npu_watchd_notification_failures_total",
+        _C,
+        "Of these, the ones that it did not take, or to which no good answer came; the log says why.",
+        ("target",),
+        _notifications("failures"),
+    ),
+    NodeFamily(
+        "npu_watchd_notification_drops_total",
+        _C,
+        "Alerts that had no room among the 1000 that are kept for this Alertmanager.",
+        ("target",),
+        _notifications("dropped"),
+    ),
+    NodeFamily(
+        "npu_watchd_notification_last_success_timestamp_seconds",
+        _G,
+        "When this Alertmanager last took alerts; absent: not since the daemon started, or nothing was ever to be sent.",
+        ("target",),
+        _notifications("last_success_wall_s"),
     ),
 )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 from npu_watchd.config.error import ConfigError
-from npu_watchd.config.sections import PROBE_NAMES, Config
+from npu_watchd.config.sections import PROBE_NAMES, AlertmanagerSection, Config
 from npu_watchd.config.values import Address, BadValue, Seconds, Size, described
 
 STALE_PERIODS = 3
@@ -92,16 +93,19 @@ def _plain_host(address: Address) -> str:
 
 
 def _web_file(config: Config, _: ProbeDefaults) -> Iterator[Contradiction]:
-    file = config.web.config_file
+    yield from _unreadable("web.config_file", config.web.config_file, "for plain HTTP")
+
+
+def _unreadable(key: str, file: Path | None, without: str) -> Iterator[Contradiction]:
     if file is None:
         return
     try:
         with file.open("rb"):
             return
     except FileNotFoundError:
-        yield "web.config_file", f"there is no file {file}", "write it, or leave the key out for plain HTTP"
+        yield key, f"there is no file {file}", f"write it, or leave the key out {without}"
     except OSError as error:
-        yield "web.config_file", f"{file}: {error.strerror}", "let the user that runs npu-watchd read it"
+        yield key, f"{file}: {error.strerror}", "let the user that runs npu-watchd read it"
 
 
 def _paths(config: Config, _: ProbeDefaults) -> Iterator[Contradiction]:
@@ -111,10 +115,38 @@ def _paths(config: Config, _: ProbeDefaults) -> Iterator[Contradiction]:
 
 
 def _alertmanager(config: Config, _: ProbeDefaults) -> Iterator[Contradiction]:
-    if config.alertmanager.resend_s >= ALERT_LIFE_S:
-        problem = f"{config.alertmanager.resend_s} is not below the {Seconds(ALERT_LIFE_S)} that a sent alert lives"
-        yield "alertmanager.resend", problem, "alerts would resolve and fire in turn: write 1m"
-    yield from _repeated("alertmanager.urls", config.alertmanager.urls)
+    chosen = config.alertmanager
+    if chosen.resend_s > ALERT_LIFE_S / 2:
+        problem = f"{chosen.resend_s} does not fit twice into the {Seconds(ALERT_LIFE_S)} that a sent alert lives"
+        yield "alertmanager.resend", problem, "one lost request would resolve it: write 1m"
+    if chosen.resend_s < 1:
+        yield "alertmanager.resend", f"{chosen.resend_s} is less than a second", "nobody wants that many: write 1m"
+    if chosen.timeout_s > ALERT_LIFE_S / 8:
+        problem = f"{chosen.timeout_s} is longer than an eighth of the {Seconds(ALERT_LIFE_S)} that a sent alert lives"
+        yield "alertmanager.timeout", problem, "an alert would end while it is being sent again: write 5s"
+    yield from _repeated("alertmanager.urls", [url.rstrip("/") for url in chosen.urls])
+    yield from _credentials(chosen)
+    yield from _both("cert_file", chosen.cert_file, "key_file", chosen.key_file)
+    if chosen.proxy is not None and not chosen.proxy.startswith("http://"):
+        yield "alertmanager.proxy", f'"{chosen.proxy}" is spoken to in TLS', 'write a proxy such as "http://proxy:3128"'
+    for key in ("basic_auth_password_file", "bearer_token_file", "ca_file", "cert_file", "key_file"):
+        yield from _unreadable(f"alertmanager.{key}", getattr(chosen, key), "where they do not ask for it")
+
+
+def _credentials(chosen: AlertmanagerSection) -> Iterator[Contradiction]:
+    user, password_file = chosen.basic_auth_user, chosen.basic_auth_password_file
+    if chosen.bearer_token_file is not None and (user or password_file):
+        problem = "is there beside basic_auth_user or basic_auth_password_file"
+        yield "alertmanager.bearer_token_file", problem, "a request bears one of the two: take out the other"
+    if user is not None and ":" in user:
+        yield "alertmanager.basic_auth_user", "has a colon in it", "HTTP cannot send that: choose another user"
+    yield from _both("basic_auth_user", user, "basic_auth_password_file", password_file)
+
+
+def _both(one: str, this: object, other: str, that: object) -> Iterator[Contradiction]:
+    for key, present, missing, absent in ((one, this, other, that), (other, that, one, this)):
+        if present is not None and absent is None:
+            yield f"alertmanager.{key}", f"is of no use without {missing}", f"write {missing} too, or take it out"
 
 
 def _quarantine(config: Config, _: ProbeDefaults) -> Iterator[Contradiction]:

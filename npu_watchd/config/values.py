@@ -213,6 +213,38 @@ class Url(str):
         return cls(text)
 
 
+class PlainUrl(Url):
+    """An http or https address of a server: without credentials, which belong into a file, and without a query."""
+
+    EXPECTED = 'an address such as "http://am1:9093"'
+    CREDENTIALS = "write the address alone; no credentials are sent there"
+
+    @classmethod
+    def parse(cls, raw: object) -> Self:
+        text = _text(raw, f"write {cls.EXPECTED}")
+        if "@" in text:
+            # The text is not shown: a password may stand in it.
+            raise BadValue("has a user or a password in it", cls.CREDENTIALS)
+        parts = urlsplit(super().parse(text))
+        if parts.query or parts.fragment:
+            raise BadValue(f"{json.dumps(text)} has a query or a fragment in it", f"write {cls.EXPECTED}")
+        return cls(text)
+
+
+class AlertmanagerUrl(PlainUrl):
+    """One Alertmanager: what stands before its `/api/v2/alerts`."""
+
+    CREDENTIALS = "write alertmanager.basic_auth_user and alertmanager.basic_auth_password_file instead"
+
+    @classmethod
+    def parse(cls, raw: object) -> Self:
+        url = super().parse(raw)
+        base, api, _ = url.partition("/api/v")
+        if api:
+            raise BadValue(f"{json.dumps(url)} goes on to the API", f"write {json.dumps(base)}")
+        return url
+
+
 class Address(str):
     """Where to listen: `host:port`; an IPv6 host in brackets; no host means every address."""
 
@@ -249,7 +281,7 @@ def absolute_path(raw: object) -> Path:
 
 PATH_EXPECTED = "an absolute path"
 
-CHECKED = (Seconds, Size, Share, Count, Name, Tool, Glob, RdmaPortName, Url, Address)
+CHECKED = (Seconds, Size, Share, Count, Name, Tool, Glob, RdmaPortName, Url, PlainUrl, AlertmanagerUrl, Address)
 """The types that parse their own text."""
 
 

@@ -141,6 +141,20 @@ class ProbeTally:
 
 
 @dataclass(frozen=True, slots=True)
+class Notifications:
+    """What became of the alerts for one Alertmanager since the daemon started."""
+
+    sent: int = 0
+    """Requests, those that failed included; each holds all alerts that were due."""
+    failures: int = 0
+    """Of these, the ones that it did not take, or to which no good answer came."""
+    dropped: int = 0
+    """Alerts, firing or just resolved, that had no room in the outbox."""
+    last_success_wall_s: float | None = None
+    """None: not yet."""
+
+
+@dataclass(frozen=True, slots=True)
 class Engine:
     """The daemon about itself."""
 
@@ -156,6 +170,8 @@ class Engine:
     clock_jumps: int = 0
     abandoned_processes: Mapping[str, int] = field(default_factory=dict)
     """Tool → processes of it that nothing could end (D state); while there is one, no other is started."""
+    notifications: Mapping[str, Notifications] = field(default_factory=dict)
+    """Alertmanager, as host:port, → what became of its alerts; empty where none is configured."""
 
 
 @dataclass(frozen=True, slots=True)
