@@ -198,7 +198,7 @@ NODE_FAMILIES: tuple[NodeFamily, ...] = (
     NodeFamily(
         "npu_watchd_notification_last_success_timestamp_seconds",
         _G,
-        "When this Alertmanager last took alerts; absent: not since the daemon started, or nothing was ever to be sent.",
+        "When this Alertmanager last took alerts; absent: not since the daemon started, perhaps for want of alerts.",
         ("target",),
         _notifications("last_success_wall_s"),
     ),

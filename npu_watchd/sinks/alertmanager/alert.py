@@ -112,8 +112,13 @@ def _told(evidence: Evidence) -> str:
 
 
 def _value(value: float | str, unit: str) -> str:
-    number = value if isinstance(value, str) else format(value, ".10g")
+    number = value if isinstance(value, str) else _number(value)
     return f"{number} {unit}" if unit else number
+
+
+def _number(value: float) -> str:
+    """Counts and bytes to the last one, the rest to six digits."""
+    return str(int(value)) if float(value).is_integer() else f"{value:g}"
 
 
 def _span(seconds: float) -> str:

@@ -16,44 +16,48 @@ _SHOWN_MAX = 300
 """Characters of it that a log line shows."""
 
 
+_NOT_THERE = (
+    FailureKind.MISSING,
+    "has no /api/v2/alerts there",
+    "is it Alertmanager 0.16 or later, with a path prefix?",
+)
+_MEANINGS: Mapping[int, tuple[FailureKind, str, str]] = {
+    400: (FailureKind.EXIT, "refused an alert", "please report this, with the alert that it names"),
+    401: (
+        FailureKind.DENIED,
+        "wants credentials, or others",
+        "set alertmanager.basic_auth_user and basic_auth_password_file, or bearer_token_file",
+    ),
+    403: (FailureKind.DENIED, "does not let this node in", "ask who runs it for the right"),
+    404: _NOT_THERE,
+    405: _NOT_THERE,
+    407: (FailureKind.DENIED, "is behind a proxy that wants credentials", "none are sent to a proxy"),
+    410: _NOT_THERE,
+    413: (FailureKind.EXIT, "takes no request of this size", "what stands before it must let 1 MB through"),
+    429: (FailureKind.EXIT, "asks to be left alone for a while", "look at the rate limits before it"),
+}
+
+
 def verdict(status: int, headers: Mapping[str, str], text: str) -> Failure | None:
     """None where Alertmanager took the alerts. headers: names in lower case; text: the body of a bad answer."""
-    said = _said(text)
     if 200 <= status < 300:
-        # Alertmanager answers with an empty JSON body; a page means that something else stands there.
-        if "text/html" in headers.get("content-type", "").lower():
-            cure = "check the address: a login page, perhaps, or another program"
-            return Failure(
-                FailureKind.UNPARSEABLE, f"answered {status} with a web page, as no Alertmanager does; {cure}"
-            )
-        return None
+        return _taken(status, headers)
     if 300 <= status < 400:
         host = _host(headers.get("location", ""))
         cure = "redirects are not followed: write that address into alertmanager.urls if it is the one"
         return Failure(FailureKind.EXIT, f"redirects to {host} ({status}); {cure}")
-    match status:
-        case 400:
-            cure = "please report this, with the alert that it names"
-            return Failure(FailureKind.EXIT, f"refused an alert (400{said}); {cure}")
-        case 401:
-            cure = "set alertmanager.basic_auth_user and basic_auth_password_file, or bearer_token_file"
-            return Failure(FailureKind.DENIED, f"wants credentials, or others (401{said}); {cure}")
-        case 403:
-            return Failure(FailureKind.DENIED, f"does not let this node in (403{said}); ask who runs it for the right")
-        case 404 | 405 | 410:
-            cure = "is this an Alertmanager of version 0.16 or later, and does it have a path prefix?"
-            return Failure(FailureKind.MISSING, f"has no /api/v2/alerts there ({status}{said}); {cure}")
-        case 407:
-            return Failure(FailureKind.DENIED, f"the proxy wants credentials (407{said}); none are sent to a proxy")
-        case 413:
-            cure = "what stands before it must let at least 1 MB through"
-            return Failure(FailureKind.EXIT, f"takes no request of this size (413{said}); {cure}")
-        case 429:
-            return Failure(FailureKind.EXIT, f"asks to be left alone for a while (429{said}); look at its rate limits")
-    if status >= 500:
-        cure = "look at its log, and at that of what stands before it"
-        return Failure(FailureKind.EXIT, f"failed ({status}{said}); {cure}")
-    return Failure(FailureKind.EXIT, f"answered {status}{said}; is this an Alertmanager?")
+    failed = (FailureKind.EXIT, "failed", "look at its log, and at that of what stands before it")
+    other = (FailureKind.EXIT, "gave no answer of an Alertmanager", "check the address")
+    kind, problem, cure = _MEANINGS.get(status, failed if status >= 500 else other)
+    return Failure(kind, f"{problem} ({status}{_said(text)}); {cure}")
+
+
+def _taken(status: int, headers: Mapping[str, str]) -> Failure | None:
+    """Alertmanager answers with an empty body; a page means that something else stands there."""
+    if "text/html" not in headers.get("content-type", "").lower():
+        return None
+    cure = "check the address: a login page, perhaps, or another program"
+    return Failure(FailureKind.UNPARSEABLE, f"answered with a web page ({status}), as no Alertmanager does; {cure}")
 
 
 def _said(text: str) -> str:
