@@ -11,7 +11,7 @@ from npu_watchd.catalogue import CATALOGUE, DEVICE_FAMILIES, NODE_FAMILIES, Fami
 from npu_watchd.model.ids import DeviceKey
 from npu_watchd.model.reading import Failure, FailureKind
 from npu_watchd.model.records import Hccs, MemoryErrors, PcieLinkErrors, ProcessRow
-from npu_watchd.model.snapshot import Device, Identity, Memory, Outcome, ProbeState, ProbeTally
+from npu_watchd.model.snapshot import Device, Identity, Memory, Notifications, Outcome, ProbeState, ProbeTally
 from npu_watchd.sinks.metrics import Exposition, Format
 from tests.sinks.build import device, outcome, tool_missing
 
@@ -48,6 +48,9 @@ CONTRACT: dict[str, tuple[str, str]] = {
     "npu_watchd_cycle_timestamp_seconds": ("", "gauge"),
     "npu_watchd_build_info": ("version", "gauge"),
     "npu_watchd_config_reload_success": ("", "gauge"),
+    "npu_watchd_notifications_total": ("target", "counter"),
+    "npu_watchd_notification_failures_total": ("target", "counter"),
+    "npu_watchd_notification_last_success_timestamp_seconds": ("target", "gauge"),
 }
 
 
@@ -192,6 +195,21 @@ def test_the_fullest_device_keeps_within_its_eighty_series() -> None:
     )
     states = [ProbeState(f"probe_{number}", "0", up=True, failure=None) for number in range(8)]
     assert len(samples(outcome([full], probes=tuple(states)), "0")) <= 80
+
+
+def test_each_alertmanager_has_its_counts_and_no_success_before_the_first() -> None:
+    shown = outcome([device(0)])
+    told = {"am1:9093": Notifications(7, 2, 0, 1_790_000_000.0), "am2:9093": Notifications(3, 3)}
+    shown = replace(shown, engine=replace(shown.engine, notifications=told))
+    assert [line for line in page(shown) if "notification" in line] == [
+        'npu_watchd_notifications_total{target="am1:9093"} 7.0',
+        'npu_watchd_notifications_total{target="am2:9093"} 3.0',
+        'npu_watchd_notification_failures_total{target="am1:9093"} 2.0',
+        'npu_watchd_notification_failures_total{target="am2:9093"} 3.0',
+        'npu_watchd_notification_drops_total{target="am1:9093"} 0.0',
+        'npu_watchd_notification_drops_total{target="am2:9093"} 0.0',
+        'npu_watchd_notification_last_success_timestamp_seconds{target="am1:9093"} 1.79e+09',
+    ]
 
 
 def test_a_node_without_its_tool_has_no_device_series_and_says_why() -> None:

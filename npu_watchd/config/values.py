@@ -216,7 +216,7 @@ class Url(str):
 class PlainUrl(Url):
     """An http or https address of a server: without credentials, which belong into a file, and without a query."""
 
-    EXPECTED = 'an address such as "http://am1:9093"'
+    EXPECTED = 'an address such as "http://host:8080"'
     CREDENTIALS = "write the address alone; no credentials are sent there"
 
     @classmethod
@@ -234,6 +234,7 @@ class PlainUrl(Url):
 class AlertmanagerUrl(PlainUrl):
     """One Alertmanager: what stands before its `/api/v2/alerts`."""
 
+    EXPECTED = 'an address such as "http://am1:9093"'
     CREDENTIALS = "write alertmanager.basic_auth_user and alertmanager.basic_auth_password_file instead"
 
     @classmethod

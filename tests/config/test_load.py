@@ -204,6 +204,28 @@ WRONG = [
     ("[limits]\nx = -1", "limits.x: is the number -1; write a number, 0 or more"),
     ("[limits]\nchip = 1", 'limits.chip: is no table of tables; write [limits.chip."910B3"]'),
     ("limits = 3", "limits: is the number 3; write a table"),
+    (
+        "[alertmanager]\nurls = ['am1:9093']",
+        'alertmanager.urls[0]: "am1:9093" is no http or https address; write an address such as "http://am1:9093"',
+    ),
+    (
+        "[alertmanager]\nurls = ['http://am1:9093', 'https://watch:geheim@am2:9093']",
+        "alertmanager.urls[1]: has a user or a password in it; "
+        "write alertmanager.basic_auth_user and alertmanager.basic_auth_password_file instead",
+    ),
+    (
+        "[alertmanager]\nurls = ['http://am1:9093/x/api/v2/alerts']",
+        'alertmanager.urls[0]: "http://am1:9093/x/api/v2/alerts" goes on to the API; write "http://am1:9093/x"',
+    ),
+    (
+        "[alertmanager]\nurls = ['http://am1:9093?a=b']",
+        'alertmanager.urls[0]: "http://am1:9093?a=b" has a query or a fragment in it; '
+        'write an address such as "http://am1:9093"',
+    ),
+    (
+        "[alertmanager]\nproxy = 'http://u:geheim@proxy:3128'",
+        "alertmanager.proxy: has a user or a password in it; write the address alone; no credentials are sent there",
+    ),
 ]
 
 CONTRADICTIONS = [
@@ -237,8 +259,58 @@ CONTRADICTIONS = [
     ),
     (
         "[alertmanager]\nresend = '5m'",
-        "alertmanager.resend: 5m is not below the 4m that a sent alert lives; "
-        "alerts would resolve and fire in turn: write 1m",
+        "alertmanager.resend: 5m does not fit twice into the 4m that a sent alert lives; "
+        "one lost request would resolve it: write 1m",
+    ),
+    (
+        "[alertmanager]\nresend = '10ms'",
+        "alertmanager.resend: 10ms is less than a second; nobody wants that many: write 1m",
+    ),
+    (
+        "[alertmanager]\ntimeout = '1m'",
+        "alertmanager.timeout: 1m is longer than an eighth of the 4m that a sent alert lives; "
+        "an alert would end while it is being sent again: write 5s",
+    ),
+    (
+        "[alertmanager]\nurls = ['http://am1:9093', 'http://am1:9093/']",
+        'alertmanager.urls[1]: "http://am1:9093" is there twice; write each once',
+    ),
+    (
+        "[alertmanager]\nbasic_auth_user = 'watch'",
+        "alertmanager.basic_auth_user: is of no use without basic_auth_password_file; "
+        "write basic_auth_password_file too, or take it out",
+    ),
+    (
+        "[alertmanager]\nbasic_auth_password_file = '/dev/null'",
+        "alertmanager.basic_auth_password_file: is of no use without basic_auth_user; "
+        "write basic_auth_user too, or take it out",
+    ),
+    (
+        "[alertmanager]\nbasic_auth_user = 'watch'\nbasic_auth_password_file = '/dev/null'\n"
+        "bearer_token_file = '/dev/null'",
+        "alertmanager.bearer_token_file: is there beside basic_auth_user or basic_auth_password_file; "
+        "a request bears one of the two: take out the other",
+    ),
+    (
+        "[alertmanager]\nbasic_auth_user = 'a:b'\nbasic_auth_password_file = '/dev/null'",
+        "alertmanager.basic_auth_user: has a colon in it; HTTP cannot send that: choose another user",
+    ),
+    (
+        "[alertmanager]\ncert_file = '/dev/null'",
+        "alertmanager.cert_file: is of no use without key_file; write key_file too, or take it out",
+    ),
+    (
+        "[alertmanager]\nkey_file = '/dev/null'",
+        "alertmanager.key_file: is of no use without cert_file; write cert_file too, or take it out",
+    ),
+    (
+        "[alertmanager]\nproxy = 'https://proxy:3128'",
+        'alertmanager.proxy: "https://proxy:3128" is spoken to in TLS; write a proxy such as "http://proxy:3128"',
+    ),
+    (
+        "[alertmanager]\nca_file = '/nonexistent/ca.crt'",
+        "alertmanager.ca_file: there is no file /nonexistent/ca.crt; "
+        "write it, or leave the key out where they do not ask for it",
     ),
     ("[quarantine]\nact = ['slurm', 'slurm']", 'quarantine.act[1]: "slurm" is there twice; write each once'),
 ]

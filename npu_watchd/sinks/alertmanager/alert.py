@@ -47,7 +47,8 @@ class Posting:
     @property
     def starts_at_s(self) -> float:
         """Never after its end, whatever became of the wall clock: Alertmanager refuses that with 400."""
-        return min(self.alert.starts_at_s, self.ends_at_s)
+        start_s = self.alert.starts_at_s
+        return start_s if 0 <= start_s <= self.ends_at_s else self.ends_at_s
 
 
 def alert_of(finding: Finding, node: str, runbook_base: str = "") -> Alert:

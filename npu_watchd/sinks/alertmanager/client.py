@@ -14,9 +14,16 @@ from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
 from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.exceptions import ConnectTimeoutError, HTTPError, NameResolutionError, NewConnectionError
+from urllib3.exceptions import (
+    ConnectTimeoutError,
+    HTTPError,
+    LocationParseError,
+    NameResolutionError,
+    NewConnectionError,
+)
 from urllib3.response import BaseHTTPResponse
 
+from npu_watchd import __version__
 from npu_watchd.model.reading import Failure, FailureKind
 from npu_watchd.sinks.alertmanager.answer import ANSWER_MAX_BYTES, verdict
 from npu_watchd.sinks.alertmanager.tls import TlsError, client_context
@@ -24,6 +31,7 @@ from npu_watchd.sinks.alertmanager.tls import TlsError, client_context
 PATH = "/api/v2/alerts"
 WHOLE = 3
 """All of a POST may take this many times the timeout of one step: a server that trickles its answer is ended then."""
+_HEADERS = {"Content-Type": "application/json", "Connection": "close", "User-Agent": f"npu-watchd/{__version__}"}
 _SECRET_MAX_BYTES = 1 << 16
 
 
@@ -68,7 +76,7 @@ class Client:
         """Send a list of alerts; None: it was taken. Never raises for what the network or the other side does."""
         try:
             connection, request_target = self._connection()
-            headers = {"Content-Type": "application/json", "Connection": "close", **self._credentials()}
+            headers = _HEADERS | self._credentials()
         except _Unready as unready:
             return self._named(unready.failure)
         answer = self._exchange(connection, request_target, body, headers)
@@ -83,8 +91,9 @@ class Client:
                 if late.is_set():
                     return self._too_slow("no answer")
                 connection.request("POST", request_target, body, headers, preload_content=False)
-                response = connection.getresponse()
-                return self._judged(response)
+                judged = self._judged(connection.getresponse())
+                # What was cut off reads like an answer that ended: half a header is no success.
+                return self._too_slow("no whole answer") if late.is_set() else judged
             except (HTTPError, HTTPException, OSError, ValueError) as error:
                 return self._too_slow("no whole answer") if late.is_set() else self._failure(error)
 
@@ -142,7 +151,7 @@ class Client:
         root = error.__cause__ or error
         timeout_s = self._access.timeout_s
         where = f"the proxy {urlsplit(self._access.proxy).netloc}" if self._access.proxy else "it"
-        if isinstance(error, NameResolutionError | socket.gaierror):
+        if isinstance(error, NameResolutionError | LocationParseError):
             cure = "check the name in alertmanager.urls and the node's DNS"
             return Failure(FailureKind.MISSING, f"its name is not known here; {cure}")
         if isinstance(root, ssl.SSLCertVerificationError):
@@ -151,7 +160,7 @@ class Client:
         if isinstance(root, ssl.SSLError):
             cure = "is it https there, and does it ask for alertmanager.cert_file?"
             return Failure(FailureKind.EXIT, f"no TLS with it ({_reason(root)}); {cure}")
-        if isinstance(error, ConnectTimeoutError):
+        if isinstance(error, ConnectTimeoutError) and not isinstance(error, NewConnectionError):
             cure = "is the address right, and is a firewall dropping packets?"
             return Failure(FailureKind.TIMEOUT, f"no connection to {where} within {timeout_s:g} s; {cure}")
         if isinstance(root, ConnectionRefusedError):

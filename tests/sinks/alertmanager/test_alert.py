@@ -128,9 +128,11 @@ def test_the_document_is_what_api_v2_takes() -> None:
     ]
 
 
-def test_an_alert_never_ends_before_it_starts_even_when_the_clock_was_set_back() -> None:
-    posting = Posting(alert_of(finding(), "n"), NOON_S - 3600)
-    assert posting.starts_at_s == NOON_S - 3600
+@pytest.mark.parametrize("since_s", [NOON_S + 3600, float("nan"), float("inf"), -1e18])
+def test_an_alert_never_ends_before_it_starts_whatever_the_clock_said(since_s: float) -> None:
+    posting = Posting(alert_of(finding(since_s=since_s), "n"), NOON_S)
+    assert posting.starts_at_s == NOON_S
+    assert json.loads(document([posting]))[0]["startsAt"] == "2026-11-30T12:00:00.000Z"
 
 
 def test_times_are_utc_with_milliseconds() -> None:

@@ -234,7 +234,7 @@ def test_with_too_many_alerts_the_critical_and_the_old_stay() -> None:
 
 @dataclass
 class Server:
-    """What an Alertmanager makes of what it hears: an alert fires until its endsAt. Told by a clock that never jumps."""
+    """What an Alertmanager makes of what it hears: an alert fires until its endsAt. Its own clock never jumps."""
 
     ends_at_s: dict[Labels, float] = field(default_factory=dict)
     heard: list[tuple[float, Labels, bool]] = field(default_factory=list)
