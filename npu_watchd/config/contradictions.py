@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from npu_watchd.config.alertmanager import AlertmanagerSection
 from npu_watchd.config.error import ConfigError
-from npu_watchd.config.sections import PROBE_NAMES, AlertmanagerSection, Config
+from npu_watchd.config.sections import PROBE_NAMES, Config
 from npu_watchd.config.values import Address, BadValue, Seconds, Size, described
 
 STALE_PERIODS = 3

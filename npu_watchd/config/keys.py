@@ -11,7 +11,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import msgspec
 
-from npu_watchd.config.sections import Section, Sections
+from npu_watchd.config.section import Section
+from npu_watchd.config.sections import Sections
 from npu_watchd.config.values import CHECKED, PATH_EXPECTED, toml_text
 
 

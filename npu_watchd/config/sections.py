@@ -7,33 +7,11 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from npu_watchd.config.values import (
-    Address,
-    AlertmanagerUrl,
-    Count,
-    Glob,
-    Name,
-    PlainUrl,
-    RdmaPortName,
-    Seconds,
-    Share,
-    Tool,
-    Url,
-)
+from npu_watchd.config.alertmanager import AlertmanagerSection
+from npu_watchd.config.section import Section, about
+from npu_watchd.config.values import Address, Count, Glob, Name, RdmaPortName, Seconds, Share, Tool, Url
 
 DEFAULT_FILE = Path("/etc/npu-watchd/config.toml")
-
-
-def about(what: str, *, unset: str = "", example: object = None, used: bool = True) -> msgspec.Meta:
-    """Describe a key: what it does, what its absence means, what to show where there is no default.
-
-    `used=False`: read and checked, but no part of this version acts on it.
-    """
-    return msgspec.Meta(description=what, extra={"unset": unset, "example": example, "used": used})
-
-
-class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A table of the file."""
 
 
 class NodeSection(Section, frozen=True):
@@ -152,81 +130,6 @@ class WebSection(Section, frozen=True):
             "TLS, client certificates, passwords and headers, in the format of Prometheus' `--web.config.file`.",
             unset="plain HTTP, open to all",
             example=Path("/etc/npu-watchd/web.yml"),
-        ),
-    ] = None
-
-
-class AlertmanagerSection(Section, frozen=True):
-    urls: Annotated[
-        tuple[AlertmanagerUrl, ...],
-        about(
-            "Every Alertmanager of the set: each alert goes to all of them.",
-            unset="none, so nothing is sent",
-            example=(AlertmanagerUrl("http://am1:9093"), AlertmanagerUrl("http://am2:9093")),
-        ),
-    ] = ()
-    resend_s: Annotated[Seconds, about("How often a firing alert is sent again.")] = msgspec.field(
-        default=Seconds(60), name="resend"
-    )
-    timeout_s: Annotated[
-        Seconds, about("For connecting, and for each wait for an answer; no cycle waits for either.")
-    ] = msgspec.field(default=Seconds(5), name="timeout")
-    basic_auth_user: Annotated[
-        Name | None, about("User name, where they ask for one.", unset="none is sent", example=Name("npu-watchd"))
-    ] = None
-    basic_auth_password_file: Annotated[
-        Path | None,
-        about(
-            "File with that user's password.",
-            unset="none is sent",
-            example=Path("/etc/npu-watchd/alertmanager.password"),
-        ),
-    ] = None
-    bearer_token_file: Annotated[
-        Path | None,
-        about(
-            "File with a bearer token, instead of user and password.",
-            unset="none is sent",
-            example=Path("/etc/npu-watchd/alertmanager.token"),
-        ),
-    ] = None
-    ca_file: Annotated[
-        Path | None,
-        about(
-            "Authorities (PEM) that may have signed their certificates.",
-            unset="the system's",
-            example=Path("/etc/npu-watchd/alertmanager-ca.crt"),
-        ),
-    ] = None
-    cert_file: Annotated[
-        Path | None,
-        about("Our own certificate (PEM).", unset="none is shown", example=Path("/etc/npu-watchd/client.crt")),
-    ] = None
-    key_file: Annotated[
-        Path | None,
-        about("Its key (PEM, without a passphrase).", unset="none", example=Path("/etc/npu-watchd/client.key")),
-    ] = None
-    insecure_skip_verify: Annotated[bool, about("Take any certificate: alerts may then go to anybody.")] = False
-    server_name: Annotated[
-        Name | None,
-        about(
-            "Name that their certificates bear.", unset="the host of each address", example=Name("alertmanager.example")
-        ),
-    ] = None
-    proxy: Annotated[
-        PlainUrl | None,
-        about(
-            "HTTP proxy on the way to them.",
-            unset="none, whatever the environment says",
-            example=PlainUrl("http://proxy:3128"),
-        ),
-    ] = None
-    runbook_url: Annotated[
-        PlainUrl | None,
-        about(
-            "Where docs/runbooks is published: the alerts then link to their page below it.",
-            unset="no link",
-            example=PlainUrl("https://wiki/npu-watchd/runbooks"),
         ),
     ] = None
 

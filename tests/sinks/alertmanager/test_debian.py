@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import bcrypt
 import pytest
 
-from npu_watchd.config.sections import AlertmanagerSection
+from npu_watchd.config.alertmanager import AlertmanagerSection
 from npu_watchd.config.values import AlertmanagerUrl, Seconds
 from npu_watchd.model.fabric import PortKey
 from npu_watchd.model.finding import Finding, Severity
@@ -30,8 +31,10 @@ DOUBLE_BIT = {
 }
 
 
-def pusher(*urls: str, resend_s: float = 60.0) -> Pusher:
-    settings = AlertmanagerSection(urls=tuple(AlertmanagerUrl(url) for url in urls), resend_s=Seconds(resend_s))
+def pusher(*urls: str, resend_s: float = 60.0, timeout_s: float = 5.0) -> Pusher:
+    settings = AlertmanagerSection(
+        urls=tuple(AlertmanagerUrl(url) for url in urls), resend_s=Seconds(resend_s), timeout_s=Seconds(timeout_s)
+    )
     return Pusher(settings, "node17", present, lambda *_, **__: None)
 
 
@@ -112,6 +115,19 @@ def test_one_that_starts_anew_without_memory_hears_it_again(tmp_path: Path) -> N
         tally = push.tally()[f"127.0.0.1:{first.port}"]
         assert tally.sent > tally.failures
         push.close(5)
+
+
+def test_after_an_outage_it_has_what_holds_then(server: Alertmanager) -> None:
+    push = pusher(server.url, timeout_s=0.5)
+    push.publish([now()], present())
+    wait_until(lambda: server.labels() == [DOUBLE_BIT], 20)
+    server.process.send_signal(signal.SIGSTOP)
+    push.publish([now(), now(alert="NpuDeviceUnhealthy")], present())
+    wait_until(lambda: push.tally()[f"127.0.0.1:{server.port}"].failures > 0, 20)
+    push.publish([now(alert="NpuDeviceOverheating")], present())
+    server.process.send_signal(signal.SIGCONT)
+    wait_until(lambda: server.labels() == [{**DOUBLE_BIT, "alertname": "NpuDeviceOverheating"}], 20)
+    push.close(5)
 
 
 def test_below_a_path_prefix_it_is_found_only_there(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from npu_watchd.config.sections import AlertmanagerSection
+from npu_watchd.config.alertmanager import AlertmanagerSection
 from npu_watchd.config.values import AlertmanagerUrl, Seconds
 from npu_watchd.model.reading import Tick
 from npu_watchd.model.snapshot import Notifications
