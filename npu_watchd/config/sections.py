@@ -211,7 +211,7 @@ class Sections(Section, frozen=True):
     limits: Annotated[
         dict[str, Any],
         about('Thresholds, each a number, a duration or a size; `[limits.chip."910B3"]` for one silicon.', used=False),
-    ] = {}
+    ] = {}  # noqa: RUF012  # msgspec gives each its own
     logs: Annotated[LogsSection, about("Log files to follow.", used=False)] = LogsSection()
     metrics: Annotated[MetricsSection, about("What `/metrics` holds.", used=False)] = MetricsSection()
 
