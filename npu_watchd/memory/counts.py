@@ -116,7 +116,11 @@ class Counts:
         for row in rows:
             if row.metric not in self._groups:
                 continue
-            series = Series(*row[:6], row.value, row.life, row.here, row.low)
+            # Until it is read again nobody has seen it later than `now_s`: so says its row from now on.
+            seen_s = now_s if row.here else row.seen_s
+            series = Series(*row[:5], seen_s, row.value, row.life, here=False, low=row.low)
+            if row.here:
+                self._dirty.add(row.number)
             group = self._groups[row.metric].setdefault(row.subject, _Group(now_s))
             group.series[row.labels] = series
             group.falling |= row.low is not None
@@ -164,6 +168,11 @@ class Counts:
                 yield from self._take(counter, subject, self._group(counter, subject, sight), values, sight)
         for group in self._groups[counter.metric].values():
             group.seen_s = sight.now_s
+            # A line that does not come is no blindness.
+            absent = [series for series in group.series.values() if not series.here]
+            for series in absent:
+                series.here = True
+                self._dirty.add(series.number)
 
     def _group(self, counter: Counter, subject: Subject, sight: Sight) -> _Group:
         groups = self._groups[counter.metric]

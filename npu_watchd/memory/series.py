@@ -44,8 +44,9 @@ class Series:
         """Take a new reading's value; returns how much the counter grew, and why it began anew (None: it did not).
 
         A value below the last one may be a failed read, which npu-smi prints as 0 (DESIGN 6.1): it counts when the
-        reading after it is below too. So a reset without a new boot or driver is told one reading late, and one that
-        has made up for its fall by then is not seen: its growth is then the difference, which is less than the truth.
+        reading after it is below too. The price: a reset without a new boot or driver is told one reading late; one
+        that has made up for its fall by then is not seen, and its growth is the difference, which is less than the
+        truth; and two failed reads in a row look like a reset, and what comes after them like growth.
         """
         reason = _changed(counter.begins_anew, self.life, life)
         before, self.life = self.value, life

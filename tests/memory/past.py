@@ -61,9 +61,8 @@ def node(
         tool_version=driver,
         driver_version=driver,
         firmware_version=None,
-        ports={} if port is None else {port.key: port},
         probes=probes,
-        **changes,
+        **{"ports": {} if port is None else {port.key: port}, **changes},
     )
 
 
