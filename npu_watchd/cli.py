@@ -8,31 +8,21 @@ import tempfile
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
 from npu_watchd import __version__
+from npu_watchd.cli_journal import events, explain
+from npu_watchd.command import BAD_CONFIG, FAILED, NO_DAEMON, OK, complain, config_option, load, probe_defaults
 
 if TYPE_CHECKING:
     from npu_watchd import config as configs
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-OK, FAILED, BAD_CONFIG, NO_DAEMON = 0, 1, 2, 3
-
-
-def _config_option(command: F) -> F:
-    """`--config PATH`, before or after the command's name."""
-    option = click.option(
-        "--config", "config_file", type=click.Path(path_type=Path), help="Default: /etc/npu-watchd/config.toml."
-    )
-    return option(command)
-
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="npu-watchd")
-@_config_option
+@config_option
 @click.pass_context
 def main(context: click.Context, config_file: Path | None) -> None:
     """The health daemon of an Ascend NPU node: what each chip says, on /metrics, on a page, and without guessing."""
@@ -40,11 +30,11 @@ def main(context: click.Context, config_file: Path | None) -> None:
 
 
 @main.command()
-@_config_option
+@config_option
 @click.pass_obj
 def run(group_file: Path | None, config_file: Path | None) -> None:
     """The daemon, in the foreground, for systemd. Exit: 0 on SIGTERM, 2 bad config, 1 other."""
-    settings = _load(config_file or group_file)
+    settings = load(config_file or group_file)
     sys.exit(_serve(settings, announce=False))
 
 
@@ -67,12 +57,12 @@ def demo(scenario: str, speed: float, port: int, list_them: bool) -> None:
         try:
             file = node.install(scenario, Path(directory), speed=speed, listen=(f"127.0.0.1:{port}",))
         except scenario_file.ScenarioError as error:
-            raise SystemExit(_complain(str(error), BAD_CONFIG)) from error
+            raise SystemExit(complain(str(error), BAD_CONFIG)) from error
         over = threading.Event()
         kernel = threading.Thread(target=node.keep_fresh, args=(file.parent, over), name="simulated kernel")
         kernel.start()
         try:
-            code = _serve(_load(file), announce=True)
+            code = _serve(load(file), announce=True)
         finally:
             over.set()
             kernel.join()
@@ -91,9 +81,9 @@ def _serve(settings: configs.Config, *, announce: bool) -> int:
         daemon = Daemon(settings, open_logbook(), Notifier(os.environ))
         daemon.open()
     except WebConfigError as error:
-        return _complain(str(error), BAD_CONFIG)
+        return complain(str(error), BAD_CONFIG)
     except ListenError as error:
-        return _complain(str(error), FAILED)
+        return complain(str(error), FAILED)
 
     def say_where() -> None:
         for url in daemon.urls if announce else ():
@@ -106,7 +96,7 @@ def _serve(settings: configs.Config, *, announce: bool) -> int:
 
 @main.command()
 @click.option("--json", "as_json", is_flag=True, help="One JSON document: the snapshot of docs/api.md.")
-@_config_option
+@config_option
 @click.pass_obj
 def status(group_file: Path | None, as_json: bool, config_file: Path | None) -> None:
     """Devices and what cannot be seen, from the running daemon. Exit: 0 healthy, 1 watch, 2 quarantine, 3 unknown."""
@@ -116,14 +106,14 @@ def status(group_file: Path | None, as_json: bool, config_file: Path | None) -> 
     from npu_watchd.sinks import snapshot_file, terminal
 
     # 2 would say quarantine.
-    settings = _load(config_file or group_file, otherwise=NO_DAEMON)
+    settings = load(config_file or group_file, otherwise=NO_DAEMON)
     try:
         raw, document = snapshot_file.read(settings.paths.runtime_dir)
     except FileNotFoundError as error:
         cure = "start it with `systemctl start npu-watchd`, or name its config with --config"
-        sys.exit(_complain(f"no daemon runs here: {error.filename} does not exist; {cure}", NO_DAEMON))
+        sys.exit(complain(f"no daemon runs here: {error.filename} does not exist; {cure}", NO_DAEMON))
     except (OSError, ValueError) as error:
-        sys.exit(_complain(str(error), NO_DAEMON))
+        sys.exit(complain(str(error), NO_DAEMON))
     age_s, stale_s = clock().wall_s - document["at"], terminal.stale_after_s(settings.engine.cycle_s)
     if as_json:
         click.echo(raw.decode())
@@ -154,31 +144,12 @@ def parse(kind: str, file: Path | None) -> None:
     try:
         raw = sys.stdin.buffer.read() if file is None or str(file) == "-" else file.read_bytes()
     except OSError as error:
-        sys.exit(_complain(f"{file}: {error.strerror}", FAILED))
+        sys.exit(complain(f"{file}: {error.strerror}", FAILED))
     try:
         record = kinds[kind](raw.decode("utf-8", errors="replace"))
     except ParseError as error:
-        sys.exit(_complain(str(error), FAILED, prefix=""))
+        sys.exit(complain(str(error), FAILED, prefix=""))
     click.echo(msgspec.json.format(msgspec.json.encode(record), indent=2).decode())
-
-
-@main.command()
-@click.argument("words", metavar="CODE", nargs=-1, required=True)
-@click.option("--json", "as_json", is_flag=True, help="One JSON document.")
-def explain(words: tuple[str, ...], as_json: bool) -> None:
-    """What an Ascend error code means, how bad it is, and how to check it. Exit: 0; 1 it is no code at all."""
-    import msgspec
-
-    from npu_watchd.codes import explain as explaining
-
-    try:
-        answer = explaining.explain(words)
-    except explaining.NotKnownError as error:
-        sys.exit(_complain(str(error), FAILED))
-    if as_json:
-        click.echo(msgspec.json.format(msgspec.json.encode(answer.document()), indent=2).decode())
-    else:
-        click.echo(str(answer))
 
 
 def _kinds() -> Mapping[str, Callable[[str], object]]:
@@ -225,7 +196,7 @@ def _kinds() -> Mapping[str, Callable[[str], object]]:
 
 
 @main.group("config")
-@_config_option
+@config_option
 @click.pass_context
 def config_group(context: click.Context, config_file: Path | None) -> None:
     """Check, show or write the config."""
@@ -234,7 +205,7 @@ def config_group(context: click.Context, config_file: Path | None) -> None:
 
 @config_group.command("check")
 @click.argument("file", required=False, type=click.Path(path_type=Path))
-@_config_option
+@config_option
 @click.pass_obj
 def config_check(group_file: Path | None, file: Path | None, config_file: Path | None) -> None:
     """Validate the config. Exit: 0; 2 naming file, key and cure."""
@@ -242,37 +213,37 @@ def config_check(group_file: Path | None, file: Path | None, config_file: Path |
     from npu_watchd.sinks.web.settings import load_settings
     from npu_watchd.sinks.web.webconfig import WebConfigError
 
-    settings = _load(file or config_file or group_file)
+    settings = load(file or config_file or group_file)
     try:
         if settings.web.config_file is not None:
             load_settings(settings.web.config_file)
     except WebConfigError as error:
-        sys.exit(_complain(str(error), BAD_CONFIG))
+        sys.exit(complain(str(error), BAD_CONFIG))
     for key in configs.unused(settings):
         click.echo(f"{key}: accepted, not used by this version", err=True)
     click.echo(f"{settings.file or 'built-in config'}: good")
 
 
 @config_group.command("show")
-@_config_option
+@config_option
 @click.pass_obj
 def config_show(group_file: Path | None, config_file: Path | None) -> None:
     """The effective config: every key, its value, and where that is from."""
     from npu_watchd import config as configs
 
-    for key, value, source in configs.effective(_load(config_file or group_file), _probe_defaults()):
+    for key, value, source in configs.effective(load(config_file or group_file), probe_defaults()):
         click.echo(f"{key} = {value}  # {source}")
 
 
 @config_group.command("init")
 @click.argument("file", required=False, type=click.Path(path_type=Path))
-@_config_option
+@config_option
 @click.pass_obj
 def config_init(group_file: Path | None, file: Path | None, config_file: Path | None) -> None:
     """Write the commented default config to FILE, or to stdout where none is named. Exit: 0; 2 if FILE exists."""
     from npu_watchd import config as configs
 
-    text = configs.template(_probe_defaults())
+    text = configs.template(probe_defaults())
     target = file or config_file or group_file
     if target is None:
         click.echo(text, nl=False)
@@ -281,31 +252,10 @@ def config_init(group_file: Path | None, file: Path | None, config_file: Path | 
         with target.open("x", encoding="utf-8") as opened:
             opened.write(text)
     except FileExistsError:
-        sys.exit(_complain(f"{target}: exists already; remove it first, or name another file", BAD_CONFIG))
+        sys.exit(complain(f"{target}: exists already; remove it first, or name another file", BAD_CONFIG))
     except OSError as error:
-        sys.exit(_complain(f"{target}: {error.strerror}", BAD_CONFIG))
+        sys.exit(complain(f"{target}: {error.strerror}", BAD_CONFIG))
     click.echo(f"{target}: written", err=True)
-
-
-def _load(file: Path | None, *, otherwise: int = BAD_CONFIG) -> configs.Config:
-    """The checked config; a bad one ends the program here, with the code `otherwise`."""
-    from npu_watchd import config as configs
-
-    try:
-        return configs.load(file, defaults=_probe_defaults())
-    except configs.ConfigError as error:
-        sys.exit(_complain(str(error), otherwise))
-
-
-def _probe_defaults() -> Mapping[str, Any]:
-    from npu_watchd.sources.probes import DEFAULTS
-
-    return DEFAULTS
-
-
-def _complain(message: str, code: int, *, prefix: str = "npu-watchd: ") -> int:
-    click.echo(prefix + message, err=True)
-    return code
 
 
 @main.command()
@@ -315,3 +265,7 @@ def reference(check: bool) -> None:
     from npu_watchd.reference import regenerate
 
     sys.exit(regenerate(check=check))
+
+
+for command in (events, explain):
+    main.add_command(command)

@@ -18,12 +18,15 @@ from apscheduler.schedulers.background import BackgroundScheduler
 
 from npu_watchd import __version__, config
 from npu_watchd.catalogue import CATALOGUE
-from npu_watchd.decide.changes import changes
+from npu_watchd.codes.overrides import OverridesError
+from npu_watchd.decide.cycle import Judged
+from npu_watchd.docket import Docket
 from npu_watchd.lanes import Lanes, node_name
 from npu_watchd.model.reading import Failure, Tick
 from npu_watchd.model.snapshot import Engine, Outcome
 from npu_watchd.parsers.pcie import aer_line
 from npu_watchd.parsers.tool_log import failures_in
+from npu_watchd.rules import RULE_IDS
 from npu_watchd.sinks.metrics import Exposition
 from npu_watchd.sinks.snapshot_file import SnapshotFile
 from npu_watchd.sinks.systemd import Notifier
@@ -45,9 +48,10 @@ _JUMP_S = 2.0
 _TOOL_LOG_S = 5.0
 _NEED_RESTART = (
     *("web.listen", "web.config_file", "engine.tool_share", "fabric.exclude_devices"),
-    *("paths.runtime_dir", "paths.npu_tool_log", "paths.sysfs", "paths.procfs"),
+    *("paths.state_dir", "paths.runtime_dir", "paths.npu_tool_log", "paths.sysfs", "paths.procfs"),
 )
 """Keys that are read once, at the start."""
+_GOOD = frozenset({"finding_resolved", "finding_seen_again"})
 _FIRST_CYCLE_S = 12.0
 """How long the first cycle waits for the first table: the deadline of `npu-smi info`, and some."""
 
@@ -75,8 +79,13 @@ class Daemon:
         self._published: Published | None = None
         self._left_out: frozenset[str] = frozenset()
         """What the page that somebody last asked for had to leave out."""
+        self._faulty: frozenset[str] = frozenset()
+        """Rules that could not judge in the last cycle."""
         self._runner = ToolRunner(clock=time.monotonic)
-        self._lanes = Lanes(settings, _boot_id(settings), self._runner.run, clock, self._stop)
+        self._docket = Docket(settings, clock, self._warn)
+        self._lanes = Lanes(
+            settings, _boot_id(settings), self._runner.run, clock, self._stop, code_tier=self._docket.code_tier
+        )
         self._board = self._lanes.board
         self._tool_log = ToolLog(settings.paths.npu_tool_log)
         self._kernel_log = KernelLog(settings.paths.dev / "kmsg")
@@ -104,8 +113,9 @@ class Daemon:
         return self._web.urls
 
     def open(self) -> None:
-        """Open the ports. Raises ListenError."""
+        """Open the ports, and take up what was kept. Raises ListenError."""
         self._web.start()
+        self._docket.open(__version__)
 
     def run(self, announce: Callable[[], None] = lambda: None) -> None:
         """Serve until SIGTERM or SIGINT; `open` comes first. `announce` is called when signals are heeded already."""
@@ -148,6 +158,8 @@ class Daemon:
             if abs(jump_s) > _JUMP_S:
                 self._clock_jumps += 1
                 self._log.warning("clock_jumped", seconds=round(jump_s, 1))
+                text = f"the wall clock was set {'forward' if jump_s > 0 else 'back'} by {abs(jump_s):.0f} s"
+                self._docket.note("clock_jumped", text, now.wall_s, seconds=round(jump_s, 1))
                 # APScheduler plans by the wall clock: after a jump back it would sleep until then.
                 for job in self._scheduler.get_jobs():
                     job.modify(next_run_time=_now())
@@ -162,6 +174,7 @@ class Daemon:
         self._runner.close()
         self._scheduler.shutdown(wait=False)
         self._web.stop()
+        self._docket.close()
         self._snapshot_file.remove()
         self._log.info("stopped")
 
@@ -198,6 +211,8 @@ class Daemon:
         began = clock()
         share, stretch = self._lanes.load(began)
         snapshot = self._board.snapshot(began, self._lanes.periods_s().get)
+        abandoned = {tool: max(1, len(it.processes)) for tool, it in self._runner.abandoned().items()}
+        judged = self._docket.judge(snapshot, abandoned)
         engine = Engine(
             version=__version__,
             cycle_duration_s=self._cycle_duration_s,
@@ -206,19 +221,33 @@ class Daemon:
             tool_share_ratio=share,
             period_stretch_ratio=stretch,
             clock_jumps=self._clock_jumps,
-            abandoned_processes={tool: max(1, len(it.processes)) for tool, it in self._runner.abandoned().items()},
+            abandoned_processes=abandoned,
+            notifications=self._docket.tally(),
+            history_written=self._docket.problem is None,
         )
-        outcome = Outcome(snapshot, engine)
+        outcome = Outcome(snapshot, engine, judged.findings, self._docket.journal)
         exposition = Exposition(outcome, CATALOGUE)
         before, self._published = self._published, Published(outcome, exposition)
         self._write_file(outcome)
         if before is not None:
             self._tell_problems(before.exposition.problems_met)
-        for change in changes(before.outcome.snapshot if before else None, snapshot):
-            (self._log.info if change.good else self._log.warning)(change.event, **change.facts)
+        self._tell(judged)
         seen = f"STATUS={_count(snapshot.devices_present)} of {_count(snapshot.devices_expected)} devices present"
         self._notifier.send(*(("READY=1",) if before is None else ()), "WATCHDOG=1", seen)
         self._cycle_duration_s = clock().mono_s - began.mono_s
+
+    def _tell(self, judged: Judged) -> None:
+        """A line for each thing that is news."""
+        for change in judged.changes:
+            (self._log.info if change.good else self._log.warning)(change.event, **change.facts)
+        for event in judged.events:
+            if event.rule is not None:
+                say = self._log.info if event.kind in _GOOD else self._log.warning
+                say(event.kind, rule=event.rule, device_id=event.device_id, text=event.text)
+        for rule, fault in judged.faults.items():
+            if rule not in self._faulty:
+                self._log.error("rule_failed", rule=rule, error=fault, costs="its findings are held, the others go on")
+        self._faulty = frozenset(judged.faults)
 
     def _tell_problems(self, met: tuple[str, ...] | None) -> None:
         """Once, for as long as page after page has them; None of a page that nobody asked for."""
@@ -239,8 +268,9 @@ class Daemon:
     def _take_new_config(self) -> None:
         """SIGHUP: a bad file changes nothing but what /metrics says of it."""
         try:
-            settings = config.load(self._settings.file, defaults=DEFAULTS)
-        except config.ConfigError as error:
+            settings = config.load(self._settings.file, defaults=DEFAULTS, rules=RULE_IDS)
+            self._docket.take(settings)
+        except (config.ConfigError, OverridesError) as error:
             self._reload_ok = False
             self._log.error("config_reload_failed", error=str(error))
             return

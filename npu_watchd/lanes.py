@@ -11,6 +11,7 @@ from typing import Protocol
 
 from npu_watchd import config
 from npu_watchd.chips import profile_of
+from npu_watchd.codes.table import lookup
 from npu_watchd.memory.board import Board, Watch
 from npu_watchd.model.fabric import PortKey
 from npu_watchd.model.reading import Run, Tick
@@ -52,13 +53,14 @@ class Lanes:
         clock: Clock,
         halt: Halt,
         jitter: Callable[[], float] = random.random,
+        code_tier: Callable[[str], str] = lambda code: lookup(code).tier.value,
     ) -> None:
-        """jitter: a number in 0..1, anew at each call (sources/agenda.py)."""
+        """jitter: a number in 0..1, anew at each call (sources/agenda.py). code_tier: as the site has it."""
         self._settings = settings
         self._paces = paces(settings)
         self._halt = halt
         expected = _expected(settings)
-        self.board = Board(node_name(settings), boot_id, expected, self._watch, expected_ports(settings))
+        self.board = Board(node_name(settings), boot_id, expected, self._watch, expected_ports(settings), code_tier)
         share = float(settings.engine.tool_share)
         self._tools = {
             tool: Lane(

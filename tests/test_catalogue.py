@@ -145,6 +145,7 @@ def test_every_value_of_a_device_has_its_series() -> None:
         0,
         health="alarm",
         error_codes=("80e01801", "80e01801"),
+        code_tiers={"80e01801": "rerun_job"},
         memory_errors={"hbm": MemoryErrors(1, 2, 3, 4, 5, 6, 7, 8)},
         memory_bandwidth_utilization_ratio={"hbm": 0.47},
         utilization_ratio={"aicore": 0.52, "ctrlcpu": 0.15},
@@ -156,7 +157,7 @@ def test_every_value_of_a_device_has_its_series() -> None:
         'npu_device_info{chip_id="0",device_id="0",firmware="7.1",name="910B3",npu_id="0",pci_address="0000:80:00.0",'
         'phy_id="0"} 1.0',
         'npu_device_present{device_id="0"} 1.0',
-        'npu_device_error_code_active{code="80e01801",device_id="0",level="alarm"} 1.0',
+        'npu_device_error_code_active{code="80e01801",device_id="0",level="rerun_job"} 1.0',
         'npu_device_temperature_celsius{device_id="0",sensor="chip"} 46.0',
         'npu_device_temperature_celsius{device_id="0",sensor="hbm"} 51.0',
         'npu_device_power_watts{device_id="0"} 93.5',
@@ -245,6 +246,7 @@ def test_the_nodes_series() -> None:
         "npu_watchd_cycle_timestamp_seconds 1.79e+09",
         'npu_watchd_build_info{version="0.1.0"} 1.0',
         "npu_watchd_config_reload_success 1.0",
+        "npu_watchd_history_written 1.0",
         "npu_watchd_clock_jumps_total 0.0",
     ]
 

@@ -20,7 +20,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "sources": {"model", "parsers"},
     "memory": {"model", "catalogue"},
     "rules": {"model", "catalogue", "limits", "chips", "memory", "codes"},
-    "decide": {"model", "limits", "memory", "rules"},
+    "decide": {"model", "limits", "codes", "memory", "rules"},
     "sinks": {"model", "catalogue"},
     "diagnose": {"model", "parsers", "sources", "limits"},
     "resilient": set(),
@@ -30,7 +30,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 """Besides itself, and the package's own `__version__`."""
 
-FREE = {"daemon", "lanes", "cli", "reference", "__main__", "__init__"}
+FREE = {"daemon", "lanes", "docket", "archive", "cli", "cli_journal", "command", "reference", "__main__", "__init__"}
 ONLY_HERE = {
     "subprocess": ("sources/runner.py", "simnode/"),
     "apscheduler": ("daemon.py",),

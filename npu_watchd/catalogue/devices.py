@@ -25,7 +25,8 @@ def _device_info(device: Device) -> Iterable[Sample]:
 
 
 def _error_codes(device: Device) -> Iterable[Sample]:
-    return [({"code": code, "level": device.health}, 1.0) for code in dict.fromkeys(device.error_codes or ())]
+    codes = dict.fromkeys(device.error_codes or ())
+    return [({"code": code, "level": device.code_tiers.get(code, "unknown")}, 1.0) for code in codes]
 
 
 def _memory_errors(suffix: str) -> Callable[[Device], Iterable[Sample]]:
@@ -70,7 +71,7 @@ DEVICE_FAMILIES: tuple[DeviceFamily, ...] = (
     DeviceFamily(
         "npu_device_error_code_active",
         _G,
-        f"1 for each error code that is active, with the device's health as level (`{_SMI} -t health`: Error Code).",
+        f"1 for each error code that is active, its tier (docs/codes.md) as level (`{_SMI} -t health`: Error Code).",
         ("code", "level"),
         _error_codes,
     ),

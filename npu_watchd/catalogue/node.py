@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from npu_watchd.catalogue.family import Kind, NodeFamily, Sample, each, one
+from npu_watchd.model.fabric import PortKey
 from npu_watchd.model.snapshot import Outcome
 
 _G, _C = Kind.GAUGE, Kind.COUNTER
@@ -20,6 +21,19 @@ def _node_info(outcome: Outcome) -> Iterable[Sample]:
         "firmware": snapshot.firmware_version or "",
     }
     return ((labels, 1.0),)
+
+
+def _findings(outcome: Outcome) -> Iterable[Sample]:
+    for finding in outcome.findings:
+        port = finding.subject if isinstance(finding.subject, PortKey) else None
+        labels = {
+            "rule": finding.rule,
+            "severity": finding.severity.value,
+            "device_id": finding.device_id or "",
+            "rdma_device": port.rdma_device if port else "",
+            "port": str(port.port) if port else "",
+        }
+        yield labels, 1.0
 
 
 def _probe_up(outcome: Outcome) -> Iterable[Sample]:
@@ -82,6 +96,13 @@ NODE_FAMILIES: tuple[NodeFamily, ...] = (
         "Lines since the daemon started: npu-smi's own error log by code, PCIe errors in the kernel's log by severity.",
         ("kind", "code", "device_id"),
         _log_events,
+    ),
+    NodeFamily(
+        "npu_watchd_finding_active",
+        _G,
+        "1 for each finding that stands, held ones included; none where nothing is wrong. One rule, one alert.",
+        ("rule", "severity", "device_id", "rdma_device", "port"),
+        _findings,
     ),
     NodeFamily(
         "npu_watchd_probe_up",
@@ -166,6 +187,13 @@ NODE_FAMILIES: tuple[NodeFamily, ...] = (
         "1: the newest config is in use; 0: it was bad, and the one before it is.",
         (),
         lambda outcome: one(outcome.engine.config_reload_ok),
+    ),
+    NodeFamily(
+        "npu_watchd_history_written",
+        _G,
+        "1: history, findings and journal are on disk; 0: they cannot be written, and a restart would forget some.",
+        (),
+        lambda outcome: one(outcome.engine.history_written),
     ),
     NodeFamily(
         "npu_watchd_clock_jumps_total",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 import msgspec
@@ -11,6 +12,7 @@ from npu_watchd.config.contradictions import ProbeDefault, ProbeDefaults, probe_
 from npu_watchd.config.error import ConfigError
 from npu_watchd.config.sections import DEFAULT_FILE, PROBE_NAMES, Config, ProbeSettings, Sections
 from npu_watchd.config.text import effective, template, unused
+from npu_watchd.config.thresholds import limits_of
 from npu_watchd.config.values import Address, Seconds
 
 __all__ = [
@@ -24,6 +26,7 @@ __all__ = [
     "ProbeSettings",
     "Seconds",
     "effective",
+    "limits_of",
     "load",
     "probe_times",
     "template",
@@ -33,11 +36,18 @@ __all__ = [
 NO_DEFAULTS: ProbeDefaults = {}
 
 
-def load(path: Path | None, *, defaults: ProbeDefaults = NO_DEFAULTS, default_file: Path = DEFAULT_FILE) -> Config:
+def load(
+    path: Path | None,
+    *,
+    defaults: ProbeDefaults = NO_DEFAULTS,
+    rules: Collection[str] = (),
+    default_file: Path = DEFAULT_FILE,
+) -> Config:
     """Read and check the config.
 
     path: None means `default_file`, and the built-in values where that file does not exist.
     defaults: each probe's own period and deadline, so that a contradiction with them is seen too.
+    rules: the rules that there are, so that a misspelt one is seen too.
     Raises ConfigError.
     """
     chosen = path or default_file
@@ -50,7 +60,7 @@ def load(path: Path | None, *, defaults: ProbeDefaults = NO_DEFAULTS, default_fi
         raise ConfigError(chosen, "", "there is no such file", cure) from error
     sections = file.sections(chosen, table)
     config = _config(sections, chosen, frozenset(name for name, _ in file.given(table)))
-    contradictions.refuse(config, defaults)
+    contradictions.refuse(config, defaults, rules)
     return config
 
 

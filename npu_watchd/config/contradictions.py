@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
+from npu_watchd.config import thresholds
 from npu_watchd.config.alertmanager import AlertmanagerSection
 from npu_watchd.config.error import ConfigError
 from npu_watchd.config.sections import PROBE_NAMES, Config
-from npu_watchd.config.values import Address, BadValue, Seconds, Size, described
+from npu_watchd.config.values import Address, Seconds
 
 STALE_PERIODS = 3
 """A reading older than this many periods is stale (DESIGN.md, section 6)."""
@@ -34,11 +36,16 @@ class ProbeDefault(Protocol):
 ProbeDefaults = Mapping[str, ProbeDefault]
 
 
-def refuse(config: Config, defaults: ProbeDefaults) -> None:
+def refuse(config: Config, defaults: ProbeDefaults, rules: Collection[str] = ()) -> None:
     """Raise ConfigError for the first contradiction; probes without a default are judged by what the file says."""
     for check in (_probes, _listen, _web_file, _paths, _alertmanager, _quarantine, _limits):
         for key, problem, cure in check(config, defaults):
             raise ConfigError(config.file, key, problem, cure)
+    for index, name in enumerate(config.rules.off):
+        if rules and name not in rules:
+            near = get_close_matches(name, rules, 1)
+            cure = f'did you mean "{near[0]}"?' if near else "the rules are in docs/alerts.md"
+            raise ConfigError(config.file, f"rules.off[{index}]", f'"{name}" is no rule', cure)
 
 
 Contradiction = tuple[str, str, str]
@@ -161,30 +168,4 @@ def _repeated(key: str, values: Sequence[str]) -> Iterator[Contradiction]:
 
 
 def _limits(config: Config, _: ProbeDefaults) -> Iterator[Contradiction]:
-    for name, value in config.limits.items():
-        if name != "chip":
-            yield from _limit(f"limits.{name}", value)
-            continue
-        if not isinstance(value, dict) or not all(isinstance(limits, dict) for limits in value.values()):
-            yield "limits.chip", "is no table of tables", 'write [limits.chip."910B3"]'
-            continue
-        for chip, limits in value.items():
-            for limit, own in limits.items():
-                yield from _limit(f'limits.chip."{chip}".{limit}', own)
-
-
-def _limit(key: str, value: Any) -> Iterator[Contradiction]:
-    cure = 'write a number, a duration ("15s"), a size ("200MiB"), true or false'
-    if isinstance(value, bool | int | float):
-        if not isinstance(value, bool) and not 0 <= value < float("inf"):
-            yield key, f"is {described(value)}", "write a number, 0 or more"
-    elif not isinstance(value, str) or not (_is(Seconds, value) or _is(Size, value)):
-        yield key, f"is {described(value)}", cure
-
-
-def _is(kind: type[Seconds | Size], text: str) -> bool:
-    try:
-        kind.parse(text)
-    except BadValue:
-        return False
-    return True
+    yield from thresholds.problems(config.limits)

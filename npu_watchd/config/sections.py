@@ -42,7 +42,9 @@ class PathsSection(Section, frozen=True):
     sysfs: Annotated[Path, about("Where /sys is.")] = Path("/sys")
     procfs: Annotated[Path, about("Where /proc is.")] = Path("/proc")
     dev: Annotated[Path, about("Where /dev is.")] = Path("/dev")
-    state_dir: Annotated[Path, about("What must survive a reboot.", used=False)] = Path("/var/lib/npu-watchd")
+    state_dir: Annotated[Path, about("What must survive a restart: history, findings, journal (`state.db`).")] = Path(
+        "/var/lib/npu-watchd"
+    )
     runtime_dir: Annotated[Path, about("What need not: the daemon's own files for other programs on the node.")] = Path(
         "/run/npu-watchd"
     )
@@ -182,6 +184,26 @@ class FabricSection(Section, frozen=True):
     ] = ()
 
 
+class RulesSection(Section, frozen=True):
+    off: Annotated[
+        tuple[Name, ...],
+        about(
+            "Rules that are not judged; what they had found is resolved.", unset="none", example=(Name("pcie_load"),)
+        ),
+    ] = ()
+
+
+class CodesSection(Section, frozen=True):
+    file: Annotated[
+        Path | None,
+        about(
+            "What this site says about error codes: tiers, texts, codes to be silent about (docs/codes.md).",
+            unset="nothing",
+            example=Path("/etc/npu-watchd/codes.toml"),
+        ),
+    ] = None
+
+
 class LogsSection(Section, frozen=True):
     plog: Annotated[tuple[Glob, ...], about("The vendor's logs.", unset="none", used=False)] = ()
     training: Annotated[tuple[Glob, ...], about("Logs of training jobs.", unset="none", used=False)] = ()
@@ -210,8 +232,12 @@ class Sections(Section, frozen=True):
     fabric: Annotated[FabricSection, about("The host's RDMA ports.")] = FabricSection()
     limits: Annotated[
         dict[str, Any],
-        about('Thresholds, each a number, a duration or a size; `[limits.chip."910B3"]` for one silicon.', used=False),
+        about(
+            'Thresholds of the rules (docs/limits.md), a number or a duration; `[limits.chip."910B3"]` for one silicon.'
+        ),
     ] = {}  # noqa: RUF012  # msgspec gives each its own
+    rules: Annotated[RulesSection, about("Which rules are judged.")] = RulesSection()
+    codes: Annotated[CodesSection, about("The chips' error codes.")] = CodesSection()
     logs: Annotated[LogsSection, about("Log files to follow.", used=False)] = LogsSection()
     metrics: Annotated[MetricsSection, about("What `/metrics` holds.", used=False)] = MetricsSection()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -61,6 +61,8 @@ class Facts:
     blind: Mapping[str, Failure]
     unsupported: Mapping[str, str]
     vital: frozenset[str]
+    code_tier: Callable[[str], str]
+    """An error code → how bad it is said to be."""
 
 
 def device_of(facts: Facts) -> Device:
@@ -90,6 +92,7 @@ def device_of(facts: Facts) -> Device:
         present=present,
         health="unknown" if present is False else merged_health(row.health if row else None, said, asked=asked),
         error_codes=said.error_codes if said else None,
+        code_tiers={code: facts.code_tier(code) for code in (said.error_codes or ())} if said else {},
         power_watts=row.power_watts if row else None,
         temperature_celsius=_temperatures(row, _of(MemoryTemperature, records.get("npu_temp"))),
         utilization_ratio=_utilization(row, usages),
@@ -107,6 +110,7 @@ def device_of(facts: Facts) -> Device:
         pcie_link_errors=_of(PcieLinkErrors, records.get("npu_pcie_err")),
         blind=blind,
         unsupported=facts.unsupported,
+        vital=facts.vital,
         vital_blind=present is not True or bool(facts.vital & blind.keys()),
     )
 

@@ -48,16 +48,19 @@ class Board:
         expected: int | None,
         watch: Callable[[str | None], Watch],
         ports: frozenset[PortKey] = frozenset(),
+        code_tier: Callable[[str], str] = lambda _: "unknown",
     ) -> None:
         """expected: chips, ports: RDMA ports that the config says there should be.
 
         watch: a chip's name, None where nobody knows it → what is asked of it.
+        code_tier: an error code → how bad it is said to be.
         """
         self._lock = threading.Lock()
         self._node = node
         self._boot_id = boot_id
         self._expected = expected
         self._watch = watch
+        self._code_tier = code_tier
         self._ports = ports
         self._readings = Readings()
         self._roster = Roster()
@@ -209,6 +212,7 @@ class Board:
             blind=blind,
             unsupported=unsupported,
             vital=watch.vital,
+            code_tier=self._code_tier,
         )
 
     def _learn(self, reading: Reading[Any]) -> bool:

@@ -22,6 +22,8 @@ class _Slot:
     newest: Reading[Any] | None = None
     good: Reading[Any] | None = None
     """The newest that is a record."""
+    successes: int = 0
+    failures: int = 0
 
 
 @dataclass(slots=True)
@@ -58,8 +60,11 @@ class Readings:
         slot = self.slots.setdefault((reading.probe, reading.subject), _Slot())
         before = self.unsupported(reading.probe, reading.subject)
         slot.newest = reading
-        if not isinstance(reading.result, Failure):
+        if isinstance(reading.result, Failure):
+            slot.failures += 1
+        else:
             slot.good = reading
+            slot.successes += 1
         refused = self.unsupported(reading.probe, reading.subject)
         self.refusals += (before is None) != (refused is None)
         self.tallies.setdefault(reading.probe, _Tally()).count(reading, excused=refused is not None)
@@ -124,4 +129,5 @@ class Readings:
             if subject != NODE and (device is None or device.present is False):
                 continue
             failure = slot.newest.result if isinstance(slot.newest.result, Failure) else None
-            yield ProbeState(probe, device.device_id if device else None, failure is None, failure)
+            device_id = device.device_id if device else None
+            yield ProbeState(probe, device_id, failure is None, failure, slot.successes, slot.failures)

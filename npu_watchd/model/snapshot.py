@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from npu_watchd.model.fabric import NpuPortStatistics, OpticalModule, PortCounters, PortKey, RdmaPort
+from npu_watchd.model.finding import Event, Finding
 from npu_watchd.model.ids import DeviceKey
 from npu_watchd.model.pcie import PcieErrors, PcieLink, PcieLoad
 from npu_watchd.model.reading import Failure, Tick
@@ -88,6 +89,8 @@ class Device:
     health: str
     """One of HEALTH_STATES; `ok` only when table and `-t health` both say so, freshly."""
     error_codes: tuple[str, ...] | None = None
+    code_tiers: Mapping[str, str] = field(default_factory=dict)
+    """Each active code → how bad the vendor, or the site, says it is (docs/codes.md)."""
     power_watts: float | None = None
     temperature_celsius: Mapping[str, float] = field(default_factory=dict)
     """By sensor: chip, hbm."""
@@ -111,6 +114,8 @@ class Device:
     """Probe → why we do not see what it would tell."""
     unsupported: Mapping[str, str] = field(default_factory=dict)
     """Probe → the tool's words: this chip cannot say, so nobody asks again."""
+    vital: frozenset[str] = frozenset()
+    """Probes without which nobody may call this device healthy."""
     vital_blind: bool = False
     """True: a probe in `blind` is one without which nobody may call this device healthy."""
 
@@ -124,6 +129,10 @@ class ProbeState:
     """None: the probe is the node's, not a device's."""
     up: bool
     failure: Failure | None
+    successes: int = 0
+    """Calls that brought a record, since the daemon started."""
+    failures: int = 0
+    """Calls that failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +181,8 @@ class Engine:
     """Tool → processes of it that nothing could end (D state); while there is one, no other is started."""
     notifications: Mapping[str, Notifications] = field(default_factory=dict)
     """Alertmanager, as host:port, → what became of its alerts; empty where none is configured."""
+    history_written: bool = True
+    """False: state.db cannot be written at the moment, so that a restart would forget what is new."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,3 +216,7 @@ class Outcome:
 
     snapshot: Snapshot
     engine: Engine
+    findings: tuple[Finding, ...] = ()
+    """The worst first."""
+    journal: tuple[Event, ...] = ()
+    """The newest lines, oldest first."""

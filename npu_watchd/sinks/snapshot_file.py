@@ -21,6 +21,7 @@ _SHOWN = frozenset(
         "ports",
         "blind",
         "warnings",
+        "findings",
     }
 )
 """Keys without which there is nothing to show."""

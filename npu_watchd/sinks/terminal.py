@@ -32,19 +32,20 @@ def exit_code(document: Document, age_s: float, stale_s: float = STALE_AFTER_S) 
     """0 healthy, 1 watch, 2 quarantine, 3 unknown: stale, blind, or a device short; the worst of all devices.
 
     A host port that should be up and is not makes at least 1.
-    As `npu-watchd check` counts (DESIGN section 5); until verdicts are judged, Critical alone is a quarantine.
+    As `npu-watchd check` counts (DESIGN section 5); until verdicts are judged, Critical and a
+    finding that quarantines are a quarantine, any other finding is a watch.
     """
     if age_s > stale_s:
         return UNKNOWN
     devices = document["devices"]
     states = {device["health"] for device in devices}
-    if "critical" in states:
+    if "critical" in states or any(finding["quarantines"] for finding in document["findings"]):
         return QUARANTINE
     short = document["devices_present"] is None or document["devices_present"] < (document["devices_expected"] or 1)
     if short or "unknown" in states or any(device["vital_blind"] for device in devices):
         return UNKNOWN
     missed = any(port["expected"] and port["up"] is False for port in document["ports"])
-    return WATCH if missed or states & {"warning", "alarm"} else HEALTHY
+    return WATCH if missed or document["findings"] or states & {"warning", "alarm"} else HEALTHY
 
 
 def stale_after_s(cycle_s: float) -> float:
@@ -55,6 +56,10 @@ def stale_after_s(cycle_s: float) -> float:
 def rendered(document: Document, age_s: float, stale_s: float = STALE_AFTER_S) -> RenderableType:
     """All that a person needs to see at once, in the width there is."""
     parts: list[RenderableType] = [_headline(document, age_s, stale_s), _devices(document)]
+    findings = list(_findings(document))
+    if findings:
+        parts.append(Text("\nWhat is wrong", style="bold"))
+        parts.extend(findings)
     if document["ports"]:
         parts.extend([Text(), _ports(document)])
     links = list(_links(document))
@@ -69,16 +74,18 @@ def rendered(document: Document, age_s: float, stale_s: float = STALE_AFTER_S) -
     if blind:
         parts.append(Text("\nWhat we cannot see", style="bold"))
         parts.extend(blind)
-    parts.extend(Text(f"! {_safe(warning)}", style="yellow") for warning in document["warnings"])
+    parts.extend(Text(f"! {shown_safely(warning)}", style="yellow") for warning in document["warnings"])
     return Group(*parts)
 
 
 def _headline(document: Document, age_s: float, stale_s: float) -> Text:
     present, expected = document["devices_present"], document["devices_expected"]
     text = Text()
-    text.append(_safe(document["node"]), style="bold")
+    text.append(shown_safely(document["node"]), style="bold")
     text.append(f"  {_shown(present)} of {_shown(expected)} devices present")
-    text.append(f"  npu-smi {_safe(document['tool_version'])}  driver {_safe(document['driver_version'])}")
+    text.append(
+        f"  npu-smi {shown_safely(document['tool_version'])}  driver {shown_safely(document['driver_version'])}"
+    )
     if age_s > stale_s:
         text.append(f"  STALE: the daemon last wrote this {age_s:.0f} s ago", style="bold red")
     return text
@@ -100,7 +107,7 @@ def _row(device: Document) -> Iterator[RenderableType]:
     gone = device["present"] is False
     yield device["device_id"]
     yield f"{device['npu']}.{device['chip']}"
-    yield Text(_safe(device["name"]))
+    yield Text(shown_safely(device["name"]))
     yield Text("not present" if gone else health, style=_STYLES["unknown" if gone else health])
     yield _shown(device["temperature_celsius"].get("chip"), "{:.0f}")
     yield _shown(device["power_watts"], "{:.0f}")
@@ -125,15 +132,15 @@ def _ports(document: Document) -> Table:
 
 
 def _port_row(port: Document) -> Iterator[RenderableType]:
-    yield Text(_safe(f"{port['rdma_device']}/{port['port']}"))
-    yield Text(_safe(port["netdev"]))
+    yield Text(shown_safely(f"{port['rdma_device']}/{port['port']}"))
+    yield Text(shown_safely(port["netdev"]))
     if port["present"] is False:
         yield Text("missing", style="red")
     else:
         unused = port["up"] is False and not port["expected"]
         style = "dim" if unused else {True: "green", False: "red", None: "magenta"}[port["up"]]
-        yield Text(_safe(port["state"]) + (", unused" if unused else ""), style=style)
-    yield _safe(port["physical_state"])
+        yield Text(shown_safely(port["state"]) + (", unused" if unused else ""), style=style)
+    yield shown_safely(port["physical_state"])
     # Of a port that is not up the rate is a leftover or a default.
     yield _shown(port["rate_gbps"] if port["up"] is not False else None, "{:g}")
     yield _shown(port["link_downs"])
@@ -154,6 +161,18 @@ def _links(document: Document) -> Iterator[Text]:
             )
 
 
+def _findings(document: Document) -> Iterator[Text]:
+    """Each finding with the command that checks it; the worst first, as the daemon sorts them."""
+    for finding in document["findings"]:
+        marks = [finding["severity"], *(("quarantine",) if finding["quarantines"] else ())]
+        marks += ["held"] if finding["held"] else []
+        style = "red" if finding["severity"] == "critical" else "yellow"
+        yield Text(f"  {shown_safely(finding['summary'])}", style=style)
+        yield Text(f"    {finding['alert']} ({', '.join(marks)}); next: {finding['action'].replace('_', ' ')}")
+        for evidence in finding["evidence"][:1]:
+            yield Text(f"    check: {shown_safely(evidence['source'])}", style="dim")
+
+
 def _error_codes(document: Document) -> Iterator[Text]:
     for device in document["devices"]:
         if device["error_codes"]:
@@ -172,7 +191,7 @@ def _blindness(document: Document) -> Iterator[Text]:
     for (probe, kind, detail), ids in sorted(found.items()):
         if detail != NOT_READ_YET.detail:
             whose = f" of device {', '.join(ids)}" if ids else ""
-            yield Text(f"  {probe}{whose}: {kind}: {_safe(detail)}")
+            yield Text(f"  {probe}{whose}: {kind}: {shown_safely(detail)}")
     if waiting:
         yield Text(f"  not read yet, for some devices: {', '.join(waiting)}", style="dim")
 
@@ -181,7 +200,7 @@ def _shown(value: float | str | None, form: str = "{}") -> str:
     return NOTHING if value is None else form.format(value)
 
 
-def _safe(text: str | None) -> str:
+def shown_safely(text: str | None) -> str:
     """The tools' words without what could steer the terminal."""
     return clean(text, _LINE_MAX) if text else NOTHING
 

@@ -149,7 +149,7 @@ def test_the_document_holds_the_same_facts() -> None:
     }
 
 
-@pytest.mark.parametrize("words", [["NpuDeviceMissing"], ["80E0180"], ["device", "3"], ["--", ""]])
+@pytest.mark.parametrize("words", [["NpuDeviceMisssing"], ["80E0180"], ["devices", "3"], ["--", ""]])
 def test_what_is_no_code_ends_with_one_and_says_what_would_be(words: list[str]) -> None:
     ran = CliRunner().invoke(main, ["explain", *words])
     assert (ran.exit_code, ran.stdout) == (1, "")

@@ -92,9 +92,9 @@ max_share = 0.10
 [contention]
 share = "never"
 [limits]
-hbm_single_bit_errors_per_hour = 100
+single_bit_errors_per_hour = 100
 [limits.chip."910B3"]
-overheating_for = "60s"
+overheating_s = "2m"
 [logs]
 plog = ["/root/ascend/log/*"]
 training = ["/data/logs/*.log"]
@@ -107,7 +107,7 @@ npu_exporter_names = false
     assert config.probe("npu_info").timeout_s == 10.0
     assert config.probe("npu_info").enabled is True
     assert config.alertmanager.urls == ("http://am1:9093", "http://am2:9093")
-    assert config.limits["chip"]["910B3"] == {"overheating_for": "60s"}
+    assert config.limits["chip"]["910B3"] == {"overheating_s": "2m"}
     assert config.file == file
     assert "probes.npu_info.every" in config.given
 
@@ -121,10 +121,8 @@ host.every = "2m"
 npu_ecc.every = "2m"
 [quarantine]
 act = ["slurm"]
-[limits.chip."910B3"]
-pages = 16
 """)
-    assert unused(load(file)) == ["limits.chip.910B3.pages", "probes.host.every", "quarantine.act"]
+    assert unused(load(file)) == ["probes.host.every", "quarantine.act"]
 
 
 UNKNOWN = [
@@ -197,11 +195,19 @@ WRONG = [
         "[quarantine]\nact = ['reboot']",
         'quarantine.act[0]: is the text "reboot"; write "slurm" or "kubernetes" or "command"',
     ),
+    ("[limits]\nport_downs = 3", 'limits.port_downs: is no limit; did you mean "port_down_s"?'),
+    ("[limits]\nflaps = 'three'", 'limits.flaps: is the text "three"; write a number, in count'),
     (
-        "[limits]\nx = 'warm'",
-        'limits.x: is the text "warm"; write a number, a duration ("15s"), a size ("200MiB"), true or false',
+        "[limits]\nport_down_s = 240",
+        'limits.port_down_s: is the number 240; write a duration such as "15s", "250ms" or "1h30m"',
     ),
-    ("[limits]\nx = -1", "limits.x: is the number -1; write a number, 0 or more"),
+    ("[limits]\nflaps = -1", "limits.flaps: is -1; write a number above 0; a rule is switched off in [rules] off"),
+    ("[limits]\nmissing_polls = 2.5", "limits.missing_polls: is 2.5; write a whole number"),
+    (
+        '[limits.chip."910B3"]\nhbm_warning_celsius = 95',
+        'limits.chip."910B3".hbm_warning_celsius: is 95, and hbm_critical_celsius is 95; '
+        "hbm_warning_celsius must be below hbm_critical_celsius",
+    ),
     ("[limits]\nchip = 1", 'limits.chip: is no table of tables; write [limits.chip."910B3"]'),
     ("limits = 3", "limits: is the number 3; write a table"),
     (

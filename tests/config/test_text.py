@@ -45,11 +45,11 @@ def test_every_line_of_the_template_is_good_once_uncommented(tmp_path: Path) -> 
 
 def test_the_effective_values_name_their_source(tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
-    file.write_text('[node]\nexpected_devices = 8\n[probes]\nnpu_ecc.every = "2m"\n[limits.chip."910B.x"]\npages = 3\n')
+    file.write_text('[node]\nexpected_devices = 8\n[probes]\nnpu_ecc.every = "2m"\n[limits.chip."910B.x"]\nflaps = 3\n')
     rows = {key: (value, source) for key, value, source in effective(load(file), DEFAULTS)}
     assert rows["node.expected_devices"] == ("8", "file")
     assert rows["node.name"] == ("(the host name)", "default")
     assert rows["engine.cycle"] == ('"5s"', "default")
     assert rows["probes.npu_ecc.every"] == ('"2m"', "file")
     assert rows["probes.npu_ecc.timeout"] == ('"10s"', "default")
-    assert rows['limits.chip."910B.x".pages'] == ("3", "file")
+    assert rows['limits.chip."910B.x".flaps'] == ("3", "file")

@@ -133,8 +133,8 @@ def test_a_device_that_stops_being_ok_is_asked_for_its_health_at_once(tool: Fake
         daemon.shows(_all_ok, "eight devices are ok")
         tool.shows(_chip(QUIET, 3, health="Alarm", codes=CODES))
         page = daemon.shows(lambda page: "npu_device_error_code_active" in page.samples, "the codes are there")
-        assert page.by_device("npu_device_error_code_active", code="80e01801", level="alarm") == {"3": 1}
-        assert page.by_device("npu_device_error_code_active", code="80cb8009", level="alarm") == {"3": 1}
+        assert page.by_device("npu_device_error_code_active", code="80e01801", level="rerun_job") == {"3": 1}
+        assert page.by_device("npu_device_error_code_active", code="80cb8009", level="rerun_request") == {"3": 1}
 
 
 def test_what_a_chip_does_not_support_is_asked_once_and_left(tool: FakeTool) -> None:

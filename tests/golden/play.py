@@ -11,11 +11,13 @@ from pathlib import Path, PurePath
 
 from npu_watchd import config
 from npu_watchd.catalogue import CATALOGUE
-from npu_watchd.decide.changes import changes
+from npu_watchd.decide.cycle import Judged, Judging
 from npu_watchd.lanes import Lanes
+from npu_watchd.memory.history import History
 from npu_watchd.model.reading import Failure, FailureKind, Output
-from npu_watchd.model.snapshot import Engine, Outcome, Snapshot
+from npu_watchd.model.snapshot import Engine, Outcome
 from npu_watchd.parsers.tool_log import failures_in
+from npu_watchd.rules import RULES
 from npu_watchd.simnode import error_log, node, scenario_file
 from npu_watchd.simnode.scenario import Scenario
 from npu_watchd.simnode.state import NodeState
@@ -37,6 +39,10 @@ KERNEL_S = 10.0
 LEFT_OUT = {
     "npu_watchd_abandoned_processes": "of tools in D state, which no scenario has; test_catalogue.py",
     "npu_watchd_build_info": "its label changes with each release; test_catalogue.py",
+    "npu_watchd_notifications_total": "the play pushes to nobody; test_catalogue.py",
+    "npu_watchd_notification_failures_total": "likewise",
+    "npu_watchd_notification_drops_total": "likewise",
+    "npu_watchd_notification_last_success_timestamp_seconds": "likewise",
     "npu_watchd_cycle_duration_seconds": "real time; test_catalogue.py",
     "npu_watchd_cycle_timestamp_seconds": "the time of day; test_catalogue.py",
     "npu_watchd_probe_last_success_timestamp_seconds": "the time of day; test_catalogue.py",
@@ -102,7 +108,7 @@ def play(name: str, seconds: Iterable[int], directory: Path, speed: int = 1) -> 
     lanes = Lanes(settings, "boot", simulated.run, stage.clock, stage, jitter=lambda: 0.5)
     tool_log = ToolLog(settings.paths.npu_tool_log)
     faults: list[Exception] = []
-    played, before = Played(), None
+    played, judging = Played(), Judging(History(), RULES, config.limits_of(settings))
     kernel = threading.Thread(target=simulated.keep_tree, name="kernel", daemon=True)
     kernel.start()
     lanes.start(lambda _: None, faults.append)
@@ -112,9 +118,8 @@ def play(name: str, seconds: Iterable[int], directory: Path, speed: int = 1) -> 
             stage.pass_until(second / speed)
             assert not faults, faults
             _read_log(tool_log, lanes, stage)
-            outcome = _outcome(lanes, stage)
-            played.events += _lines(second, before, outcome.snapshot)
-            before = outcome.snapshot
+            judged, outcome = _judged(lanes, stage, judging, speed)
+            played.events += _lines(second, judged)
             if second in telling:
                 played.pages[second] = _page(outcome)
     finally:
@@ -130,11 +135,15 @@ def _read_log(tool_log: ToolLog, lanes: Lanes, stage: Stage) -> None:
     lanes.board.take_log([(event.function, event.code) for event in events if event is not None], stage.clock())
 
 
-def _outcome(lanes: Lanes, stage: Stage) -> Outcome:
+def _judged(lanes: Lanes, stage: Stage, judging: Judging, speed: int) -> tuple[Judged, Outcome]:
+    """The history passes as fast as the scenario does, so that spans mean what the rules say."""
     now = stage.clock()
     share, stretch = lanes.load(now)
     snapshot = lanes.board.snapshot(now, lanes.periods_s().get)
-    return Outcome(snapshot, Engine("golden", None, True, NOON_S, share, stretch))
+    judged = judging.step(snapshot, NOON_S + now.mono_s * speed, {})
+    assert not judged.faults, judged.faults
+    engine = Engine("golden", None, True, NOON_S, share, stretch)
+    return judged, Outcome(snapshot, engine, judged.findings, judging.journal)
 
 
 def _page(outcome: Outcome) -> str:
@@ -143,8 +152,11 @@ def _page(outcome: Outcome) -> str:
     return exposition.body(Format.TEXT).decode()
 
 
-def _lines(second: int, before: Snapshot | None, now: Snapshot) -> Iterator[str]:
-    for change in changes(before, now):
+def _lines(second: int, judged: Judged) -> Iterator[str]:
+    for event in judged.events:
+        if event.rule is not None or event.kind == "counters_reset":
+            yield f"{second:>5} {'journal':7} {event.kind} {event.rule or ''}: {event.text}"
+    for change in judged.changes:
         yield f"{second:>5} {'info' if change.good else 'warning':7} {change.event} {_facts(change.facts)}"
 
 

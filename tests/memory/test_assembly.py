@@ -45,6 +45,7 @@ def assembled(shown: DeviceRow | None, records: dict[str, Any] | None = None, **
         blind={},
         unsupported={},
         vital=VITAL,
+        code_tier=lambda _: "hint",
     )
     return device_of(replace(facts, **changes))
 

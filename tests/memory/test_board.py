@@ -104,7 +104,7 @@ def test_a_probe_that_failed_is_down_at_once_although_its_last_value_stands() ->
     board = new_board()
     board.put([info(table(row(0))), *well(0), said(0, TIMEOUT, 5, "npu_ecc")])
     states = {(state.probe, state.device_id): state for state in shown(board, 6).probes}
-    assert states["npu_ecc", "0"] == ProbeState("npu_ecc", "0", up=False, failure=TIMEOUT)
+    assert states["npu_ecc", "0"] == ProbeState("npu_ecc", "0", up=False, failure=TIMEOUT, successes=1, failures=1)
     assert states["npu_health", "0"].up is True
     assert states["npu_info", None].up is True
 
@@ -180,7 +180,7 @@ def test_a_tool_that_refuses_the_table_leaves_the_node_blind_whatever_it_calls_t
     board.put([info(refused)])
     now = shown(board)
     assert now.blind["npu_info"] == refused
-    assert now.probes == (ProbeState("npu_info", None, up=False, failure=refused),)
+    assert now.probes == (ProbeState("npu_info", None, up=False, failure=refused, failures=1),)
     assert board.unsupported("npu_info", NODE) is False
 
 

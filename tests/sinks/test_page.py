@@ -224,7 +224,14 @@ def test_the_tools_warnings_are_shown() -> None:
 
 def test_links_lead_to_our_own_paths_only() -> None:
     page = Page(outcome([device(0)]))
-    assert page.links == ["/metrics", "/api/v1/snapshot", "/-/ready", "/-/healthy"]
+    assert page.links == [
+        "/metrics",
+        "/api/v1/snapshot",
+        "/api/v1/findings",
+        "/api/v1/events",
+        "/-/ready",
+        "/-/healthy",
+    ]
     assert "http://" not in page.source
     assert "https://" not in page.source
 

@@ -74,7 +74,10 @@ def test_the_page_may_load_nothing_and_run_nothing(run: Serving) -> None:
 def test_an_unknown_path_is_answered_with_the_paths_there_are(run: Serving) -> None:
     answer = run.get("/nope")
     assert answer.status == 404
-    assert answer.body.decode() == ("no such path; there are:\n/\n/metrics\n/api/v1/snapshot\n/-/healthy\n/-/ready\n")
+    assert answer.body.decode() == (
+        "no such path; there are:\n/\n/metrics\n/-/healthy\n/-/ready\n"
+        "/api/v1/snapshot\n/api/v1/findings\n/api/v1/events\n"
+    )
 
 
 @pytest.mark.parametrize("path", ["/metrics/x", "/..%2fetc/passwd", "/%00", "/%ff", "/metrics%0d%0aX:1"])

@@ -13,13 +13,18 @@ from npu_watchd.model.pcie import SEVERITIES, PcieErrors, PcieLink, PcieLoad
 from npu_watchd.model.reading import Failure
 from npu_watchd.model.records import Hccs, MemoryErrors, ProcessRow
 from npu_watchd.model.snapshot import Device, NpuPort, Outcome, Port, ProbeState, ProbeTally
+from npu_watchd.sinks.web.findings import finding_document
 
 Document = dict[str, Any]
 
 
 def snapshot_json(outcome: Outcome) -> bytes:
     """The document of docs/api.md, UTF-8, devices in the order of their keys."""
-    document = snapshot_document(outcome)
+    return encoded(snapshot_document(outcome))
+
+
+def encoded(document: Document) -> bytes:
+    """A document as JSON in UTF-8, whatever the tools' words have in them."""
     try:
         return msgspec.json.encode(document)
     except UnicodeEncodeError:
@@ -39,6 +44,7 @@ def snapshot_document(outcome: Outcome) -> Document:
         "devices_present": snapshot.devices_present,
         "devices": [_device(snapshot.devices[key]) for key in sorted(snapshot.devices)],
         "ports": [_port(snapshot.ports[key]) for key in sorted(snapshot.ports)],
+        "findings": [finding_document(finding) for finding in outcome.findings],
         "warnings": list(snapshot.warnings),
         "blind": _failures(snapshot.blind),
         "probes": [_probe(state) for state in snapshot.probes],

@@ -6,19 +6,25 @@ import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import parse_qs
 
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, NotFound
 from werkzeug.http import HTTP_STATUS_CODES
 from werkzeug.routing import Map, Rule
 
+from npu_watchd.sinks.instants import instant
 from npu_watchd.sinks.web.access import Admission, BasicAuth, RateLimit
+from npu_watchd.sinks.web.api import encoded
 from npu_watchd.sinks.web.events import Log
 from npu_watchd.sinks.web.negotiation import gzip_accepted, metrics_format
 from npu_watchd.sinks.web.page import CONTENT_SECURITY_POLICY
 from npu_watchd.sinks.web.publication import Documents, Published
 from npu_watchd.sinks.web.settings import LiveSettings
 
-PATHS = ("/", "/metrics", "/api/v1/snapshot", "/-/healthy", "/-/ready")
+PATHS = (
+    *("/", "/metrics", "/-/healthy", "/-/ready"),
+    *("/api/v1/snapshot", "/api/v1/findings", "/api/v1/events"),
+)
 
 TEXT = "text/plain; charset=utf-8"
 HTML = "text/html; charset=utf-8"
@@ -64,7 +70,9 @@ class Application:
         self._handlers: dict[str, Callable[[Environ], Reply]] = {
             "/": lambda _: self._page(),
             "/metrics": self._metrics,
-            "/api/v1/snapshot": lambda _: self._snapshot(),
+            "/api/v1/snapshot": lambda _: self._document(Documents.snapshot),
+            "/api/v1/findings": lambda _: self._document(Documents.findings),
+            "/api/v1/events": self._events,
             "/-/healthy": lambda _: text(200, "healthy: the process answers"),
             "/-/ready": lambda _: self._ready(),
         }
@@ -154,11 +162,28 @@ class Application:
         body = published.exposition.body(form, gzipped=gzipped)
         return Reply(200, body, form.value, (*encoding, ("Vary", "Accept, Accept-Encoding")))
 
-    def _snapshot(self) -> Reply:
+    def _document(self, made: Callable[[Documents], bytes]) -> Reply:
         documents = self._newest()
         if documents is None:
-            return Reply(503, b'{"error":"%s"}' % NOT_YET.encode(), JSON, (("Retry-After", "5"),))
-        return Reply(200, documents.snapshot(), JSON)
+            return Reply(503, encoded({"error": NOT_YET}), JSON, (("Retry-After", "5"),))
+        return Reply(200, made(documents), JSON)
+
+    def _events(self, environ: Environ) -> Reply:
+        try:
+            given = parse_qs(environ.get("QUERY_STRING", ""), keep_blank_values=True, max_num_fields=20)
+        except ValueError as error:
+            return Reply(400, encoded({"error": f"this query cannot be read: {error}"}), JSON)
+        unknown = sorted(given.keys() - {"since", "device_id"})
+        if unknown:
+            return Reply(400, encoded({"error": f"{unknown[0]}: there are since and device_id"}), JSON)
+        published = self._publication()
+        now_s = published.outcome.snapshot.at.wall_s if published else 0.0
+        try:
+            since_s = instant(given["since"][-1], now_s) if "since" in given else None
+        except ValueError as error:
+            return Reply(400, encoded({"error": str(error)}), JSON)
+        device_id = given["device_id"][-1] if "device_id" in given else None
+        return self._document(lambda documents: documents.events(since_s, device_id))
 
     def _ready(self) -> Reply:
         if self._publication() is None:

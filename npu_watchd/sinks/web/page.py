@@ -14,6 +14,7 @@ from npu_watchd.model.snapshot import HEALTH_STATES, Outcome, Port, Snapshot
 from npu_watchd.sinks.plaintext import clean
 from npu_watchd.sinks.web.blindspots import blind_section
 from npu_watchd.sinks.web.devices import devices_section
+from npu_watchd.sinks.web.findings import events_section, findings_section
 from npu_watchd.sinks.web.npu_ports import npu_ports_section
 from npu_watchd.sinks.web.pcie import pcie_section
 from npu_watchd.sinks.web.ports import ports_section
@@ -58,6 +59,7 @@ _PAGE = Markup("""<!DOCTYPE html>
 <p>As of <time datetime="{iso}">{at}</time>; this page loads itself anew every {refresh} s.</p>
 <p>{versions}</p>
 <p><a href="/metrics">Metrics</a> · <a href="/api/v1/snapshot">Snapshot as JSON</a> ·
+<a href="/api/v1/findings">Findings</a> · <a href="/api/v1/events">Events</a> ·
 <a href="/-/ready">Ready</a> · <a href="/-/healthy">Healthy</a></p>
 </footer>
 </body>
@@ -78,7 +80,7 @@ def render_page(outcome: Outcome, *, stale_s: float | None = None) -> bytes:
         look=_look(snapshot),
         counts=_counts(snapshot),
         stale=_stale(stale_s),
-        sections=Markup("\n").join(_sections(snapshot)),
+        sections=Markup("\n").join(_sections(outcome)),
         versions=_versions(outcome),
         iso=at.isoformat(timespec="seconds"),
         at=at.strftime("%Y-%m-%d %H:%M:%S UTC"),
@@ -148,7 +150,9 @@ def _stale(stale_s: float | None) -> Markup:
     ).format(minutes=max(1.0, stale_s / 60))
 
 
-def _sections(snapshot: Snapshot) -> Iterable[Markup]:
+def _sections(outcome: Outcome) -> Iterable[Markup]:
+    snapshot = outcome.snapshot
+    yield findings_section(outcome)
     if snapshot.devices:
         yield devices_section(snapshot)
     yield blind_section(snapshot)
@@ -157,6 +161,7 @@ def _sections(snapshot: Snapshot) -> Iterable[Markup]:
     yield npu_ports_section(snapshot)
     yield pcie_section(snapshot)
     yield probes_section(snapshot)
+    yield events_section(outcome.journal)
 
 
 def _warnings(snapshot: Snapshot) -> Markup:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from npu_watchd.model.snapshot import Outcome
 from npu_watchd.sinks.metrics import Exposition
-from npu_watchd.sinks.web.api import snapshot_json
+from npu_watchd.sinks.web.api import encoded, snapshot_json
+from npu_watchd.sinks.web.findings import events_document, findings_document
 from npu_watchd.sinks.web.page import render_page
 
 STALE_AFTER_S = 60.0
@@ -30,6 +31,18 @@ class Documents:
         self._lock = threading.Lock()
         self._snapshot: bytes | None = None
         self._page: bytes | None = None
+        self._findings: bytes | None = None
+
+    def findings(self) -> bytes:
+        """The JSON of `/api/v1/findings`."""
+        with self._lock:
+            if self._findings is None:
+                self._findings = encoded(findings_document(self.published.outcome))
+            return self._findings
+
+    def events(self, since_s: float | None, device_id: str | None) -> bytes:
+        """The JSON of `/api/v1/events`."""
+        return encoded(events_document(self.published.outcome, since_s, device_id))
 
     def snapshot(self) -> bytes:
         """The JSON of `/api/v1/snapshot`."""

@@ -142,7 +142,9 @@ ANSWERS: list[tuple[Answer, FailureKind, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("answer", "kind", "words"), ANSWERS, ids=lambda value: str(value)[:40])
+@pytest.mark.parametrize(
+    ("answer", "kind", "words"), ANSWERS, ids=[f"{number} {kind.value}" for number, (_, kind, _) in enumerate(ANSWERS)]
+)
 def test_a_bad_answer_is_named_with_its_cure(answer: Answer, kind: FailureKind, words: str) -> None:
     with serving(answer) as server:
         assert post(server.url, QUICK if answer in (hangs, trickles) else USUAL) == (kind, words)

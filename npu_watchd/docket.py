@@ -1,0 +1,141 @@
+"""From a snapshot to what stands, what is remembered and who is told: the part of a cycle that judges."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+
+from npu_watchd import config
+from npu_watchd.archive import Archive, Log, first_number
+from npu_watchd.codes.overrides import NO_OVERRIDES, Overrides, load_overrides
+from npu_watchd.codes.table import lookup
+from npu_watchd.decide.cycle import Judged, Judging
+from npu_watchd.lanes import node_name
+from npu_watchd.memory.backlog import Batch
+from npu_watchd.memory.history import History
+from npu_watchd.memory.store import Loaded
+from npu_watchd.model.finding import Event, Finding
+from npu_watchd.model.reading import Failure, Tick
+from npu_watchd.model.snapshot import Notifications, Snapshot
+from npu_watchd.rules import RULES
+from npu_watchd.sinks.alertmanager.pusher import Pusher
+
+RECALL_S = 10.0
+"""How long the start waits for the database: a disk that does not answer must not keep the daemon from watching."""
+_LAST_WRITE_S = 2.0
+_JUMP_S = 5.0
+"""The clock is behind what was kept by more than this: it was set back while the daemon was away."""
+
+
+class Docket:
+    """`open` once, then `judge` from the cycle's thread; `note` and `take` may come from others."""
+
+    def __init__(self, settings: config.Config, clock: Callable[[], Tick], log: Log) -> None:
+        """Raises OverridesError for a bad [codes] file."""
+        self._settings = settings
+        self._clock = clock
+        self._log = log
+        self._overrides = overrides_of(settings)
+        self._archive = Archive(settings.paths.state_dir, log, lambda: clock().mono_s)
+        self._pusher: Pusher | None = None
+        self._history = History()
+        self._judging = Judging(self._history, RULES, config.limits_of(settings), settings.rules.off, self._overrides)
+        self._lock = threading.Lock()
+        self._notes: list[Event] = []
+        self._ahead_s = 0.0
+        """History time is the monotonic clock and this."""
+        self._kept: tuple[Finding, ...] | None = None
+        """Findings as they were last handed to the archive."""
+
+    def open(self, version: str) -> None:
+        """Take up what was kept when the daemon last ran, and begin to tell."""
+        now = self._clock()
+        loaded = self._archive.recall(RECALL_S)
+        last_s = 0.0
+        if loaded is not None:
+            self._history = History.restore(loaded.history)
+            last_s = self._history.now_s
+        now = self._clock()
+        self._ahead_s = max(now.wall_s, last_s) - now.mono_s
+        self._judging = Judging(
+            self._history,
+            RULES,
+            config.limits_of(self._settings),
+            self._settings.rules.off,
+            self._overrides,
+            loaded.findings if loaded else (),
+            first_number(loaded, now.wall_s),
+        )
+        self._judging.recall(loaded.events if loaded else ())
+        self._note_start(version, loaded, last_s, now)
+        self._pusher = Pusher(self._settings.alertmanager, node_name(self._settings), self._clock, self._log)
+
+    def note(self, kind: str, text: str, wall_s: float, **facts: str | float | bool) -> None:
+        """A line for the journal; the next cycle writes it."""
+        with self._lock:
+            self._notes.append(Event(0, wall_s, kind, text, facts=facts))
+
+    def judge(self, snapshot: Snapshot, abandoned: Mapping[str, int]) -> Judged:
+        """Judge, remember, and tell Alertmanager; waits for none of them."""
+        with self._lock:
+            notes, self._notes = self._notes, []
+        noted = tuple(self._judging.note(one.kind, one.text, one.at_s, **one.facts) for one in notes)
+        judged = self._judging.step(snapshot, snapshot.at.mono_s + self._ahead_s, abandoned)
+        self._archive.keep(self._batch((*noted, *judged.events), judged.findings), snapshot.at.wall_s)
+        if self._pusher is not None:
+            self._pusher.publish(judged.findings, snapshot.at)
+        return judged
+
+    @property
+    def journal(self) -> tuple[Event, ...]:
+        """The newest lines, oldest first."""
+        return self._judging.journal
+
+    @property
+    def problem(self) -> Failure | None:
+        """Why nothing can be remembered at the moment."""
+        return self._archive.problem
+
+    def code_tier(self, code: str) -> str:
+        """How bad an error code is, by the vendor's table and the site's."""
+        return lookup(code, self._overrides).tier.value
+
+    def tally(self) -> Mapping[str, Notifications]:
+        """Target → what became of the notifications to it."""
+        return self._pusher.tally() if self._pusher else {}
+
+    def take(self, settings: config.Config) -> None:
+        """Go on with a new config. Raises OverridesError, and then nothing has changed."""
+        overrides = overrides_of(settings)
+        self._settings, self._overrides = settings, overrides
+        self._judging.take(config.limits_of(settings), settings.rules.off, overrides)
+        if self._pusher is not None:
+            self._pusher.take(settings.alertmanager, node_name(settings))
+
+    def close(self) -> None:
+        """Write what is left; what stands goes on standing, since a daemon that ends has seen nothing heal."""
+        now = self._clock()
+        last = self._judging.note("daemon_stopped", "npu-watchd was stopped", now.wall_s)
+        self._archive.close(self._batch((last,), self._kept or ()), _LAST_WRITE_S)
+        if self._pusher is not None:
+            self._pusher.close(_LAST_WRITE_S)
+
+    def _batch(self, events: tuple[Event, ...], findings: tuple[Finding, ...]) -> Batch:
+        changed = findings != self._kept
+        self._kept = findings
+        return Batch(self._history.changes(), events, findings if changed else None)
+
+    def _note_start(self, version: str, loaded: Loaded | None, last_s: float, now: Tick) -> None:
+        standing = len(loaded.findings) if loaded else 0
+        self.note("daemon_started", f"npu-watchd {version} was started; {standing} findings stood", now.wall_s)
+        if loaded is None:
+            self.note("history_unknown", "what was before could not be read: counts begin as inventory", now.wall_s)
+        elif last_s - now.wall_s > _JUMP_S:
+            behind_s = last_s - now.wall_s
+            text = f"the clock is {behind_s:.0f} s behind the newest reading that was kept: it was set back"
+            self.note("clock_jumped", text, now.wall_s, seconds=-behind_s)
+
+
+def overrides_of(settings: config.Config) -> Overrides:
+    """What the file of [codes] says. Raises OverridesError."""
+    return load_overrides(settings.codes.file) if settings.codes.file is not None else NO_OVERRIDES

@@ -1,0 +1,138 @@
+"""Every threshold of the rules: what it is by default, why, and whose advice that is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+ASSUMPTION = "assumption"
+_DESIGN = "DESIGN 8"
+_GPUD = "gpud: flap of ≥3 × (down ≥25 s, then up) in 12 h, drop of ≥4 min"
+_FAULTDIAG = "ascend-faultdiag, threshold_config.py"
+_NVSENTINEL = "NVSentinel, ADR-046 (fields of the mlx5 driver)"
+_DCGM = "DCGM, DcgmGPUHardwareLimits.h: replays a minute and lane at a bit error rate of 1e-12, 16 GT/s"
+_LADDER = "Ascend fault codes 80E18401 (16 rows isolated) and 80E18402 (64)"
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """One threshold."""
+
+    name: str
+    default: float
+    unit: str
+    """Base unit: s, celsius, watts, ratio, count, count/h, count/s; durations are written as `"240s"` in the config."""
+    why: str
+    source: str
+    """Whose advice; `assumption` where nobody's."""
+    by_chip: Mapping[str, float] = field(default_factory=dict)
+    """Name of the silicon's profile (chips.py) → its own default."""
+
+
+LIMITS: tuple[Limit, ...] = (
+    Limit("missing_polls", 3, "count", "One table may leave a chip out that is busy resetting.", _DESIGN),
+    Limit("double_bit_errors", 1, "count", "An error that cannot be corrected has destroyed data.", _DESIGN),
+    Limit(
+        "single_bit_errors_per_hour",
+        20,
+        "count/h",
+        "Corrected errors come now and then; a cell that dies, often.",
+        ASSUMPTION,
+    ),
+    Limit(
+        "single_bit_factor",
+        4,
+        "ratio",
+        "How far above its own week and its neighbours' median a device must be.",
+        ASSUMPTION,
+    ),
+    Limit("isolated_pages_warning", 16, "count", "The vendor's first step of isolated rows.", _LADDER),
+    Limit("isolated_pages_critical", 64, "count", "The vendor isolates the chip here: spare rows run out.", _LADDER),
+    Limit(
+        "chip_warning_celsius",
+        90,
+        "celsius",
+        "Below the clocks' throttling (105 °C in the source's rule).",
+        f"{ASSUMPTION}, from {_FAULTDIAG}",
+    ),
+    Limit("chip_critical_celsius", 105, "celsius", "At ≥105 °C the clock falls.", _FAULTDIAG),
+    Limit("hbm_warning_celsius", 90, "celsius", "Before the vendor's own alarm at 95 °C.", ASSUMPTION),
+    Limit("hbm_critical_celsius", 95, "celsius", "The vendor's code 80E00209.", "Ascend fault code 80E00209"),
+    Limit("cooled_celsius", 5, "celsius", "So far below the limit before it counts as cool again.", ASSUMPTION),
+    Limit("overheating_s", 60, "s", "A peak of one reading harms nobody.", _DESIGN),
+    Limit("pcie_link_polls", 3, "count", "A link retrains for a moment after a reset.", _DESIGN),
+    Limit(
+        "pcie_correctable_per_minute_per_lane",
+        0.96,
+        "count",
+        "More says that the link's bit error rate is too high.",
+        _DCGM,
+    ),
+    Limit("pcie_correctable_window_s", 600, "s", "Rates of errors come in bursts.", ASSUMPTION),
+    Limit("pcie_errors_window_s", 86400, "s", "How long an uncorrectable error on the link is news.", ASSUMPTION),
+    Limit("pcie_load_ratio", 0.85, "ratio", "Packet headers take much of what is left.", ASSUMPTION),
+    Limit("pcie_load_s", 60, "s", "A checkpoint saturates a link for seconds.", _DESIGN),
+    Limit("port_down_s", 240, "s", "A reboot of the switch passes.", _GPUD),
+    Limit("flap_down_s", 25, "s", "Shorter ones are counted as link downs.", _GPUD),
+    Limit("flaps", 3, "count", "Once or twice is somebody at the cable.", _GPUD),
+    Limit("flap_window_s", 43200, "s", "As above.", _GPUD),
+    Limit("link_downs", 5, "count", "Many short ones are a flap too.", "Azure NHC: ≥5 lost carriers a device in 24 h"),
+    Limit("link_downs_window_s", 86400, "s", "As above.", "Azure NHC"),
+    Limit("slow_polls", 2, "count", "A port tells a speed while it still negotiates.", ASSUMPTION),
+    Limit("port_errors_window_s", 600, "s", "Over which the rates of ports' errors are taken.", ASSUMPTION),
+    Limit("symbol_errors_per_second", 120 / 3600, "count/s", "A bit error rate of 1e-12.", _NVSENTINEL),
+    Limit("link_recoveries_per_second", 5 / 60, "count/s", "Each stops the traffic.", _NVSENTINEL),
+    Limit("receive_errors_per_second", 10, "count/s", "As above.", _NVSENTINEL),
+    Limit("discards_per_second", 100, "count/s", "Congestion discards a few.", _NVSENTINEL),
+    Limit("ack_timeouts_per_second", 1, "count/s", "Each costs a retransmission after its time is out.", _NVSENTINEL),
+    Limit(
+        "integrity_errors", 1, "count", "The port's buffers or its link integrity failed: never normal.", _NVSENTINEL
+    ),
+    Limit("npu_crc_errors_per_second", 1, "count/s", "A clean link has none.", ASSUMPTION),
+    Limit("npu_retries_per_second", 1, "count/s", "As the host ports' timeouts.", f"{ASSUMPTION}, after {_NVSENTINEL}"),
+    Limit("optical_transmit_low_watts", 0.0002, "watts", "Where the module states no limit.", _FAULTDIAG),
+    Limit("optical_transmit_high_watts", 0.0025, "watts", "As above.", _FAULTDIAG),
+    Limit("optical_receive_low_watts", 0.0001445, "watts", "As above.", _FAULTDIAG),
+    Limit("optical_receive_high_watts", 0.0023, "watts", "As above.", _FAULTDIAG),
+    Limit("optical_polls", 2, "count", "A module that has just been plugged in has no steady light.", ASSUMPTION),
+    Limit(
+        "untrusted_s",
+        30,
+        "s",
+        "A row that bears the marks of a failed query may be whole again in the next table.",
+        ASSUMPTION,
+    ),
+    Limit("tool_hung_polls", 3, "count", "One slow answer is no wedged driver.", _DESIGN),
+)
+BY_NAME: Mapping[str, Limit] = {limit.name: limit for limit in LIMITS}
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits as they hold here. `limits["port_down_s"]`, or `of` where a chip may have its own."""
+
+    given: Mapping[str, float] = field(default_factory=dict)
+    """What the config says."""
+    given_by_chip: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Likewise for one silicon, by the chip's name as npu-smi prints it or by its profile's."""
+
+    def __getitem__(self, name: str) -> float:
+        return self.of(name)
+
+    def of(self, name: str, *silicon: str | None) -> float:
+        """The limit for a chip that bears these names, most particular first. Raises KeyError for an unknown limit."""
+        limit = BY_NAME[name]
+        own = (self.given_by_chip.get(chip or "", {}).get(name) for chip in silicon)
+        particular = next((value for value in own if value is not None), None)
+        if particular is not None:
+            return particular
+        if name in self.given:
+            return self.given[name]
+        return next(
+            (limit.by_chip[chip] for chip in silicon if chip is not None and chip in limit.by_chip), limit.default
+        )
+
+
+def unknown(names: Mapping[str, object]) -> Iterator[str]:
+    """Those that are no limit of ours."""
+    return (name for name in names if name not in BY_NAME)

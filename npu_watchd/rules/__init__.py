@@ -1,0 +1,17 @@
+"""From what is seen to findings: one rule, one alert, one runbook."""
+
+from __future__ import annotations
+
+from npu_watchd.rules.blindness import BLINDNESS
+from npu_watchd.rules.ecc import ECC
+from npu_watchd.rules.health import HEALTH
+from npu_watchd.rules.link import LINK
+from npu_watchd.rules.pcie import PCIE
+from npu_watchd.rules.presence import PRESENCE
+from npu_watchd.rules.rule import Rule
+from npu_watchd.rules.thermal import THERMAL
+from npu_watchd.rules.transport import TRANSPORT
+
+RULES: tuple[Rule, ...] = (*PRESENCE, *HEALTH, *ECC, *THERMAL, *PCIE, *LINK, *TRANSPORT, *BLINDNESS)
+"""Every rule, in the order of DESIGN 8."""
+RULE_IDS: frozenset[str] = frozenset(rule.id for rule in RULES)

@@ -1,0 +1,182 @@
+"""What the chip says of itself: its health, and the codes of its faults."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from npu_watchd.codes.repeats import Burst, Occurrence, repeats, stands
+from npu_watchd.codes.software import hardware
+from npu_watchd.codes.table import Entry, lookup
+from npu_watchd.codes.tiers import TIERS
+from npu_watchd.memory.history import KEPT_S
+from npu_watchd.model.finding import Action, Evidence, Severity
+from npu_watchd.model.ids import DeviceKey
+from npu_watchd.rules.rule import Judgement, Rule, Unseen, Verified, View
+from npu_watchd.rules.sight import blind
+
+_SPELL = "error_code:"
+
+
+def _unhealthy(view: View) -> Iterable[Judgement]:
+    for key, device in view.devices():
+        if device.health in ("warning", "alarm", "critical"):
+            severe = device.health != "warning"
+            metric = f'npu_device_health{{state="{device.health}"}}'
+            source = f"npu-smi info; npu-smi info -t health -i {key.npu}: Health"
+            summary = f"device {device.device_id}: npu-smi calls its health {device.health}"
+            yield Verified(
+                key,
+                summary,
+                (Evidence(metric, device.health, "ok", "", None, source),),
+                severity=Severity.CRITICAL if severe else Severity.WARNING,
+                quarantines=device.health == "critical",
+            )
+        elif device.health == "unknown":
+            because = blind(device, "npu_info", "npu_health")
+            if because is not None:
+                yield Unseen(key, because)
+
+
+def _active_codes(view: View) -> Iterable[Judgement]:
+    for key, device in view.devices():
+        because = blind(device, "npu_health")
+        if because is not None:
+            yield Unseen(key, because)
+            continue
+        found = [code for text in device.error_codes or () if (code := _judged(view, key, text)) is not None]
+        if found:
+            # The worst first; of equals the one whose name comes first, so that the finding does not change its words.
+            found.sort(
+                key=lambda one: (not one.quarantines, one.severity is not Severity.CRITICAL, one.entry.code.text)
+            )
+            worst = found[0]
+            others = f", and {len(found) - 1} more" if len(found) > 1 else ""
+            summary = f"device {device.device_id}: error code {worst.entry.code.shown}{others}: {worst.entry.text}"
+            yield Verified(
+                key,
+                summary,
+                tuple(_code_evidence(key, one) for one in found),
+                severity=worst.severity,
+                quarantines=worst.quarantines,
+                action=worst.action,
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """One active code that is more than a hint."""
+
+    entry: Entry
+    severity: Severity
+    quarantines: bool
+    action: Action
+    lasted: bool
+    """It is as bad as this because it has lasted."""
+
+
+def _judged(view: View, key: DeviceKey, text: str) -> _Judged | None:
+    entry = lookup(text, view.overrides)
+    if entry.lasting is not None and entry.lasting_tier is not None:
+        facts = TIERS[entry.lasting_tier]
+        if facts.severity is not None and stands(entry.lasting, _occurrences(view, key, text), view.history.now_s):
+            return _Judged(entry, facts.severity, facts.quarantines, facts.action, lasted=True)
+    if entry.severity is None:
+        return None
+    return _Judged(entry, entry.severity, entry.quarantines, entry.action, lasted=False)
+
+
+def _code_evidence(key: DeviceKey, found: _Judged) -> Evidence:
+    code = found.entry.code
+    tier = found.entry.lasting_tier if found.lasted and found.entry.lasting_tier else found.entry.tier
+    source = f"npu-smi info -t health -i {key.npu} -c {key.chip}: Error Code; npu-watchd explain {code.shown}"
+    return Evidence(
+        f'npu_device_error_code_active{{code="{code.text}"}}', f"tier {tier.value}", "hint", "", None, source
+    )
+
+
+def _occurrences(view: View, key: DeviceKey, code: str) -> tuple[Occurrence, ...]:
+    """Every stay of the code on the device that the history knows."""
+    spells = view.history.spells(f"{_SPELL}{code}", key, KEPT_S)
+    return tuple(Occurrence(spell.began_s, spell.ended_s) for spell in spells)
+
+
+def _returning(view: View) -> Iterable[Judgement]:
+    """Judged from the history alone: that the device cannot be seen just now changes no past."""
+    by_code: dict[str, dict[DeviceKey, tuple[Occurrence, ...]]] = {}
+    for key, _ in view.devices():
+        for name in view.history.names(_SPELL, key):
+            code = name.removeprefix(_SPELL)
+            by_code.setdefault(code, {})[key] = _occurrences(view, key, code)
+    left = {code: hardware(some, view.jobs) for code, some in by_code.items()}
+    for key, device in view.devices():
+        found = list(_repeated(view, key, left))
+        if found:
+            entry, seen, window_s = max(
+                found, key=lambda one: (one[0].repeats is not None and one[0].repeats.quarantines, len(one[1]))
+            )
+            hours = window_s / 3600
+            summary = (
+                f"device {device.device_id}: error code {entry.code.shown} came back: "
+                f"{len(seen)} bursts in {hours:.0f} h: {entry.text}"
+            )
+            evidence = tuple(_repeat_evidence(key, *one) for one in found)
+            quarantines = any(one[0].repeats is not None and one[0].repeats.quarantines for one in found)
+            severity = Severity.CRITICAL if quarantines else Severity.WARNING
+            yield Verified(key, summary, evidence, severity=severity, quarantines=quarantines)
+
+
+def _repeated(
+    view: View, key: DeviceKey, left: dict[str, dict[DeviceKey, tuple[Occurrence, ...]]]
+) -> Iterator[tuple[Entry, tuple[Burst, ...], float]]:
+    for code, by_device in sorted(left.items()):
+        entry = lookup(code, view.overrides)
+        if entry.repeats is None or not by_device.get(key):
+            continue
+        seen = repeats(entry.repeats, by_device[key], view.history.now_s, lasts=entry.lasting)
+        if seen.reached:
+            yield entry, seen.bursts, entry.repeats.window_s
+
+
+def _repeat_evidence(key: DeviceKey, entry: Entry, seen: tuple[Burst, ...], window_s: float) -> Evidence:
+    metric = f'bursts of npu_device_error_code_active{{code="{entry.code.text}"}}'
+    limit = entry.repeats.times if entry.repeats else None
+    source = f"npu-watchd events --since 24h; npu-smi info -t health -i {key.npu} -c {key.chip}: Error Code"
+    return Evidence(metric, len(seen), limit, "", window_s, source)
+
+
+HEALTH: tuple[Rule, ...] = (
+    Rule(
+        "device_unhealthy",
+        "NpuDeviceUnhealthy",
+        Severity.CRITICAL,
+        True,
+        Action.INSPECT,
+        ("npu_info", "npu_health"),
+        (),
+        "npu-smi itself calls the device's health Warning, Alarm or Critical.",
+        _unhealthy,
+    ),
+    Rule(
+        "error_code",
+        "NpuDeviceErrorCode",
+        Severity.CRITICAL,
+        True,
+        Action.INSPECT,
+        ("npu_health",),
+        (),
+        "An error code of the device is active that the vendor ranks above a hint, or that nobody knows.",
+        _active_codes,
+    ),
+    Rule(
+        "error_code_repeats",
+        "NpuDeviceErrorCodeRepeats",
+        Severity.CRITICAL,
+        True,
+        Action.INSPECT,
+        ("npu_health",),
+        (),
+        "The same error code has come back to the device more often than the vendor's frequency rules allow.",
+        _returning,
+    ),
+)

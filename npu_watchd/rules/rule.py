@@ -1,0 +1,98 @@
+"""What a rule is: what it needs to see, and what it says of each subject it can judge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from npu_watchd.codes.overrides import NO_OVERRIDES, Overrides
+from npu_watchd.limits import Limits
+from npu_watchd.memory.history import History
+from npu_watchd.model.finding import Action, Evidence, Severity
+from npu_watchd.model.ids import DeviceKey, Subject
+from npu_watchd.model.reading import Failure
+from npu_watchd.model.snapshot import Device, Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What rules look at in one cycle."""
+
+    snapshot: Snapshot
+    history: History
+    limits: Limits
+    active: frozenset[tuple[str, Subject]] = frozenset()
+    """Findings of the cycle before, as rule and subject: some limits are lower for what is already found."""
+    overrides: Overrides = NO_OVERRIDES
+    """What the site says about error codes."""
+    jobs: Mapping[DeviceKey, frozenset[str]] = field(default_factory=dict)
+    """Who is on each device; a device that is not in it: not known."""
+    abandoned: Mapping[str, int] = field(default_factory=dict)
+    """Tool → processes that nothing could end."""
+
+    def limit(self, name: str, device: Device) -> float:
+        return self.limits.of(name, device.identity.name, device.profile)
+
+    def devices(self) -> Iterable[tuple[DeviceKey, Device]]:
+        return self.snapshot.devices.items()
+
+
+@dataclass(frozen=True, slots=True)
+class Polls:
+    """So many calls of a probe about the subject, or about the node where the probe is the node's."""
+
+    probe: str
+    count: int
+    failed: bool = False
+    """True: calls that failed; False: those that brought a record."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """The rule's condition holds for the subject now; it becomes a finding once it has lasted."""
+
+    subject: Subject
+    summary: str
+    evidence: tuple[Evidence, ...]
+    severity: Severity | None = None
+    """None: the rule's own."""
+    quarantines: bool | None = None
+    action: Action | None = None
+    for_s: float = 0.0
+    """It must hold this long."""
+    for_polls: Polls | None = None
+    """It must hold over this many calls; the one that showed it first is one of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unseen:
+    """Nobody can tell whether the condition holds: what was found stays, and nothing new is found."""
+
+    subject: Subject
+    because: Failure
+
+
+Judgement = Verified | Unseen
+"""A subject of which a rule says nothing is one whose condition was looked at and does not hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule, one alert, one runbook."""
+
+    id: str
+    alert: str
+    severity: Severity
+    """The worst that it can have."""
+    quarantines: bool
+    """Whether it ever does."""
+    action: Action
+    needs: tuple[str, ...]
+    """The probes that it rests on."""
+    limits: tuple[str, ...]
+    """Names of the limits that it compares with."""
+    summary: str
+    """One sentence for docs and for `explain`: what is wrong when it fires."""
+    evaluate: Callable[[View], Iterable[Judgement]]
+    calm_s: float = 0.0
+    """The condition must be gone this long before the finding is resolved."""

@@ -1,0 +1,54 @@
+"""The journal and one device's story as lines for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from npu_watchd.model.finding import Event
+from npu_watchd.sinks.terminal import NOTHING, shown_safely
+
+Document = Mapping[str, Any]
+"""The JSON of `/api/v1/snapshot` (docs/api.md)."""
+
+
+def event_line(event: Event) -> str:
+    """One line of the journal, its time in UTC."""
+    at = datetime.fromtimestamp(event.at_s, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+    return f"{at}  {event.kind:20}  {shown_safely(event.text)}"
+
+
+def device_story(device_id: str, document: Document | None, events: Iterable[Event]) -> Iterator[str]:
+    """All that is known of one device: who it is, what stands with its evidence, what happened. Nothing: not known."""
+    device = next((one for one in (document or {}).get("devices", ()) if one["device_id"] == device_id), None)
+    past = [event_line(event) for event in events]
+    if device is None and not past:
+        return
+    yield f"device {device_id}"
+    if device is None:
+        yield "  no daemon that runs shows it: this is the journal alone"
+    else:
+        health = "not present" if device["present"] is False else device["health"]
+        where = f"NPU {device['npu']} chip {device['chip']}, {shown_safely(device['pci_address'])}"
+        yield f"  {shown_safely(device['name'])}, {where}"
+        yield f"  health {health}; error codes {' '.join(device['error_codes'] or ()) or NOTHING}"
+        for probe, failure in device["blind"].items():
+            yield f"  cannot be seen: {probe}: {shown_safely(failure['detail'])}"
+        yield from _story_of_findings([one for one in (document or {})["findings"] if one["device_id"] == device_id])
+    yield ""
+    yield "what happened"
+    yield from (f"  {line}" for line in past or ("nothing is written of it",))
+
+
+def _story_of_findings(findings: Iterable[Document]) -> Iterator[str]:
+    for finding in findings:
+        yield ""
+        yield f"{finding['alert']} ({finding['severity']}): {shown_safely(finding['summary'])}"
+        if finding["held"]:
+            yield f"  held: it cannot be seen now: {shown_safely(finding['held_because'])}"
+        for evidence in finding["evidence"]:
+            limit = "" if evidence["limit"] is None else f", limit {evidence['limit']}"
+            yield f"  {evidence['metric']}: {evidence['observed']}{limit} {evidence['unit']}".rstrip()
+            yield f"    check: {shown_safely(evidence['source'])}"
+        yield f"  next: {finding['action'].replace('_', ' ')}"

@@ -1,0 +1,170 @@
+"""What is wrong, and the journal: `/api/v1/findings`, `/api/v1/events`, and their part of the page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+from markupsafe import Markup
+
+from npu_watchd.model.fabric import PortKey
+from npu_watchd.model.finding import Event, Evidence, Finding
+from npu_watchd.model.snapshot import Outcome
+from npu_watchd.sinks.plaintext import clean
+
+_TEXT_MAX = 500
+EVENTS_SHOWN = 12
+
+
+def finding_document(finding: Finding) -> dict[str, Any]:
+    """One finding as docs/api.md describes it."""
+    port = finding.subject if isinstance(finding.subject, PortKey) else None
+    return {
+        "rule": finding.rule,
+        "alert": finding.alert,
+        "severity": finding.severity.value,
+        "quarantines": finding.quarantines,
+        "action": finding.action.value,
+        "subject": str(finding.subject),
+        "device_id": finding.device_id,
+        "rdma_device": port.rdma_device if port else None,
+        "port": port.port if port else None,
+        "since": finding.since_s,
+        "summary": finding.summary,
+        "evidence": [_evidence_document(evidence) for evidence in finding.evidence],
+        "held": finding.held,
+        "held_because": finding.held_because,
+        "jobs": list(finding.jobs),
+    }
+
+
+def _evidence_document(evidence: Evidence) -> dict[str, Any]:
+    return {
+        "metric": evidence.metric,
+        "observed": _finite(evidence.observed),
+        "limit": _finite(evidence.limit),
+        "unit": evidence.unit,
+        "window_seconds": evidence.window_s,
+        "source": evidence.source,
+    }
+
+
+def _finite(value: float | str | None) -> float | str | None:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def event_document(event: Event) -> dict[str, Any]:
+    """One line of the journal as docs/api.md describes it."""
+    return {
+        "number": event.number,
+        "at": event.at_s,
+        "kind": event.kind,
+        "text": event.text,
+        "device_id": event.device_id,
+        "rule": event.rule,
+        "facts": dict(event.facts),
+    }
+
+
+def findings_document(outcome: Outcome) -> dict[str, Any]:
+    """`/api/v1/findings`."""
+    return {
+        "at": outcome.snapshot.at.wall_s,
+        "node": outcome.snapshot.node,
+        "findings": [finding_document(finding) for finding in outcome.findings],
+    }
+
+
+def events_document(outcome: Outcome, since_s: float | None, device_id: str | None) -> dict[str, Any]:
+    """`/api/v1/events`: the newest lines, oldest first. since_s: Unix seconds; lines of that instant are included."""
+    chosen = [
+        event_document(event)
+        for event in outcome.journal
+        if (since_s is None or event.at_s >= since_s) and (device_id is None or event.device_id == device_id)
+    ]
+    return {"at": outcome.snapshot.at.wall_s, "node": outcome.snapshot.node, "events": chosen}
+
+
+def findings_section(outcome: Outcome) -> Markup:
+    """What is wrong, the worst first; a sentence where nothing is."""
+    if not outcome.findings:
+        words = "No rule has found anything in what can be seen."
+        body = Markup('<p class="none">{}</p>').format(words)
+    else:
+        body = Markup("\n").join(_finding(finding, outcome.snapshot.at.wall_s) for finding in outcome.findings)
+    return Markup('<section id="findings">\n<h2>What is wrong</h2>\n{}\n</section>').format(body)
+
+
+def _finding(finding: Finding, now_s: float) -> Markup:
+    marks = [finding.severity.value, "quarantine" if finding.quarantines else "", "held" if finding.held else ""]
+    held = Markup()
+    if finding.held:
+        held = Markup("<p>Held: it was found before, and now cannot be seen ({}).</p>").format(
+            clean(finding.held_because or "", _TEXT_MAX)
+        )
+    return Markup(
+        '<article class="finding {look}"><h3>{summary}</h3>\n'
+        "<p>{alert} · {marks} · since {since} · next: {action}</p>\n{held}<ul>\n{evidence}</ul></article>"
+    ).format(
+        look=f"state-{'critical' if finding.severity.value == 'critical' else 'warning'}",
+        summary=clean(finding.summary, _TEXT_MAX),
+        alert=finding.alert,
+        marks=", ".join(mark for mark in marks if mark),
+        since=_ago(now_s - finding.since_s),
+        action=finding.action.value.replace("_", " "),
+        held=held,
+        evidence=Markup("").join(_evidence(evidence) for evidence in finding.evidence),
+    )
+
+
+def _evidence(evidence: Evidence) -> Markup:
+    window = "" if evidence.window_s is None else f" in {span(evidence.window_s)}"
+    limit = "" if evidence.limit is None else f" (limit {_value(evidence.limit, evidence.unit)})"
+    return Markup("<li>{metric}: <strong>{value}</strong>{window}{limit}. Check: <code>{source}</code></li>\n").format(
+        metric=clean(evidence.metric, _TEXT_MAX),
+        value=_value(evidence.observed, evidence.unit),
+        window=window,
+        limit=limit,
+        source=clean(evidence.source, _TEXT_MAX),
+    )
+
+
+def _value(value: float | str, unit: str) -> str:
+    if isinstance(value, str):
+        return clean(value, _TEXT_MAX)
+    if unit == "ratio":
+        return f"{value:.0%}"
+    shown = f"{value:.6g}" if abs(value) < 1e6 else f"{value:g}"
+    return f"{shown} {unit}".rstrip()
+
+
+def span(seconds: float) -> str:
+    """A duration in its largest fitting unit."""
+    for unit, length_s in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= length_s:
+            return f"{seconds / length_s:.3g} {unit}"
+    return f"{seconds:.3g} s"
+
+
+def _ago(seconds: float) -> str:
+    return f"{span(max(0.0, seconds))} ago"
+
+
+def events_section(events: Iterable[Event]) -> Markup:
+    """The newest lines of the journal, newest first."""
+    newest = list(events)[-EVENTS_SHOWN:][::-1]
+    if not newest:
+        return Markup()
+    lines = Markup("").join(
+        Markup('<li><time datetime="{iso}">{at}</time> {text}</li>\n').format(
+            iso=datetime.fromtimestamp(event.at_s, UTC).isoformat(timespec="seconds"),
+            at=datetime.fromtimestamp(event.at_s, UTC).strftime("%m-%d %H:%M:%S"),
+            text=clean(event.text, _TEXT_MAX),
+        )
+        for event in newest
+    )
+    return Markup(
+        '<section id="events">\n<h2>What happened (UTC)</h2>\n<ul class="events">\n{}</ul>\n</section>'
+    ).format(lines)
