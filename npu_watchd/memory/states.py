@@ -19,6 +19,7 @@ class States:
         self.most = most
         self.refused = 0
         self._lines: dict[Condition, Timeline] = {}
+        self._names: dict[Subject, dict[str, None]] = {}
         self._next = 1
         self._fingerprint: tuple[object, ...] | None = None
         self._forget_changes()
@@ -57,7 +58,7 @@ class States:
         return line.spells(value, start_s) if line else ()
 
     def names(self, prefix: str, subject: Subject) -> tuple[str, ...]:
-        return tuple(name for name, whose in self._lines if whose == subject and name.startswith(prefix))
+        return tuple(name for name in self._names.get(subject, ()) if name.startswith(prefix))
 
     def forget_codes(self, subject: Subject) -> None:
         """Drop what is known of a device's error codes: another chip is in its place."""
@@ -93,8 +94,7 @@ class States:
     def restore(self, rows: Iterable[StateRow], transitions: Iterable[TransitionRow]) -> None:
         lines: dict[int, Timeline] = {}
         for row in rows:
-            lines[row.number] = self._lines[row.name, row.subject] = Timeline(*row)
-            self._next = max(self._next, row.number + 1)
+            lines[row.number] = self._add(Timeline(*row))
         for transition in transitions:
             if transition.state in lines:
                 current = lines[transition.state].current
@@ -114,8 +114,12 @@ class States:
         if len(self._lines) >= self.most:
             self.refused += 1
             return None
-        line = self._lines[condition] = Timeline(self._next, *condition)
-        self._next += 1
+        return self._add(Timeline(self._next, *condition))
+
+    def _add(self, line: Timeline) -> Timeline:
+        self._lines[line.name, line.subject] = line
+        self._names.setdefault(line.subject, {})[line.name] = None
+        self._next = max(self._next, line.number + 1)
         return line
 
     def _tell(self, line: Timeline, value: bool, now_s: float) -> None:
@@ -130,6 +134,7 @@ class States:
 
     def _drop(self, condition: Condition) -> None:
         line = self._lines.pop(condition)
+        del self._names[line.subject][line.name]
         self._dirty.discard(line.number)
         self._retold.discard(line.number)
         self._dropped.add(line.number)

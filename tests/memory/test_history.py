@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 
 from npu_watchd.catalogue import CATALOGUE, Kind
+from npu_watchd.memory.board import Board, Watch
 from npu_watchd.memory.counters import FOLLOWED
 from npu_watchd.memory.history import History, Increase, Labels, Reset, Spell
 from npu_watchd.model.ids import NODE, DeviceKey
 from npu_watchd.model.pcie import PcieErrors
 from npu_watchd.model.records import Hccs, PcieLinkErrors
 from npu_watchd.model.snapshot import Identity, Port, ProbeState, Snapshot
+from tests.memory.build import PERIODS_S, at, ecc, info, row, said, table
 from tests.memory.past import CHIP, DOUBLE, ERRORS, LIFETIME, PORT, chip, hbm, node, port, roce
 
 HOUR = 3600.0
@@ -159,6 +161,19 @@ def test_a_failed_read_that_is_shown_for_many_cycles_does_not_confirm_itself() -
         (0.0, double(5)), *((60.0 + 5 * cycle, node(chip(memory_errors=dict(failed)))) for cycle in range(12))
     )
     resets += history.observe(double(5), 120.0)
+    assert (grown(history), resets) == (0.0, [])
+
+
+def test_the_board_hands_out_the_same_record_until_there_is_another_reading() -> None:
+    """It is by this that the history tells a reading from the one before."""
+    board = Board("n1", "boot-1", None, lambda _: Watch("910B", frozenset({"npu_ecc"}), frozenset(), frozenset()))
+    history, resets = History(), []
+    board.put([info(table(row(3)))])
+    for now_s, count in ((0.0, 5), (60.0, 0), (120.0, 5)):
+        board.put([info(table(row(3)), now_s), said(3, ecc(count), now_s, probe="npu_ecc")])
+        for cycle in range(12):
+            snapshot = board.snapshot(at(now_s + 5 * cycle), PERIODS_S.get)
+            resets += history.observe(snapshot, now_s + 5 * cycle)
     assert (grown(history), resets) == (0.0, [])
 
 
