@@ -75,7 +75,7 @@ def _serve(settings: configs.Config, *, announce: bool) -> int:
     from npu_watchd.logbook import open_logbook
     from npu_watchd.sinks.systemd import Notifier
     from npu_watchd.sinks.web.listen import ListenError
-    from npu_watchd.sinks.web.webconfig import WebConfigError
+    from npu_watchd.sinks.web.yaml_section import WebConfigError
 
     try:
         daemon = Daemon(settings, open_logbook(), Notifier(os.environ))
@@ -211,7 +211,7 @@ def config_check(group_file: Path | None, file: Path | None, config_file: Path |
     """Validate the config. Exit: 0; 2 naming file, key and cure."""
     from npu_watchd import config as configs
     from npu_watchd.sinks.web.settings import load_settings
-    from npu_watchd.sinks.web.webconfig import WebConfigError
+    from npu_watchd.sinks.web.yaml_section import WebConfigError
 
     settings = load(file or config_file or group_file)
     try:

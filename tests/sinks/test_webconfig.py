@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from npu_watchd.sinks.web.webconfig import RateLimitSettings, TlsSettings, WebConfig, WebConfigError, load_web_config
+from npu_watchd.sinks.web.webconfig import RateLimitSettings, TlsSettings, WebConfig, load_web_config
+from npu_watchd.sinks.web.yaml_section import WebConfigError
 
 HASH = "$2y$10$X0h1gDsPszWURQaxFh.zoubFi6DXncSjhoQNJgRrnGs7EsimhC7zG"
 

@@ -3,6 +3,6 @@
 from npu_watchd.sinks.web.listen import ListenError
 from npu_watchd.sinks.web.publication import Published
 from npu_watchd.sinks.web.server import WebServer
-from npu_watchd.sinks.web.webconfig import WebConfigError
+from npu_watchd.sinks.web.yaml_section import WebConfigError
 
 __all__ = ["ListenError", "Published", "WebConfigError", "WebServer"]

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from npu_watchd.sinks.web.events import Log
 from npu_watchd.sinks.web.tls import Tls, make_tls
-from npu_watchd.sinks.web.webconfig import WebConfig, WebConfigError, load_web_config
+from npu_watchd.sinks.web.webconfig import WebConfig, load_web_config
+from npu_watchd.sinks.web.yaml_section import WebConfigError
 
 _Mark = tuple[tuple[int, int, int] | None, ...]
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from npu_watchd.sinks.web.webconfig import TlsSettings, WebConfigError
+from npu_watchd.sinks.web.webconfig import TlsSettings
+from npu_watchd.sinks.web.yaml_section import WebConfigError
 
 CIPHER_SUITES = {
     "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA": "ECDHE-ECDSA-AES128-SHA",
