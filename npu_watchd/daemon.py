@@ -192,8 +192,10 @@ class Daemon:
     def _read_logs(self) -> None:
         said = self._kernel_log.poll()
         if not isinstance(said, Failure):
-            errors = [error for error in map(aer_line, said) if error is not None]
-            self._board.take_kernel_log(errors, clock(), self._lanes.periods_s().get)
+            own = (aer_line(message.text) for message in said.messages if message.by_kernel)
+            errors = [error for error in own if error is not None]
+            periods_s = self._lanes.periods_s().get
+            self._board.take_kernel_log(errors, clock(), periods_s, old=said.old, lost=said.lost)
         found = self._tool_log.poll()
         if not isinstance(found, Failure):
             events = (failures_in(line) for line in found.lines)

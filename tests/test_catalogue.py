@@ -229,10 +229,22 @@ def test_the_nodes_series() -> None:
         ProbeState("npu_ecc", "0", up=False, failure=failure),
         ProbeState("npu_info", None, up=True, failure=None),
     )
-    shown = page(outcome([device(0)], probes=states, tallies=(tally,), tool_log_events={"-8020": 2}))
+    shown = page(
+        outcome(
+            [device(0)],
+            probes=states,
+            tallies=(tally,),
+            tool_log_events={"-8020": 2},
+            pcie_log_events={("fatal", "0"): 1, ("correctable", ""): 7},
+            kernel_log_lost=12,
+        )
+    )
     assert [line for line in shown if not line.startswith("npu_device")] == [
         'npu_node_info{driver="24.1.rc2",firmware="7.1.0",node="node-17",npu_smi="24.1.rc2"} 1.0',
         'npu_node_log_events_total{code="-8020",kind="npu_smi"} 2.0',
+        'npu_node_log_events_total{code="correctable",kind="pcie"} 7.0',
+        'npu_node_log_events_total{code="fatal",device_id="0",kind="pcie"} 1.0',
+        "npu_watchd_kernel_log_lost_records_total 12.0",
         'npu_watchd_probe_up{device_id="0",probe="npu_ecc"} 0.0',
         'npu_watchd_probe_up{probe="npu_info"} 1.0',
         'npu_watchd_probe_duration_seconds{probe="npu_ecc"} 0.25',

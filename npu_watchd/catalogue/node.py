@@ -93,7 +93,8 @@ NODE_FAMILIES: tuple[NodeFamily, ...] = (
     NodeFamily(
         "npu_node_log_events_total",
         _C,
-        "Lines since the daemon started: npu-smi's own error log by code, PCIe errors in the kernel's log by severity.",
+        "pcie: errors in the kernel's log by severity, since boot as far as its ring reaches back; npu_smi: lines of "
+        "npu-smi's own error log by code, since the daemon started.",
         ("kind", "code", "device_id"),
         _log_events,
     ),
@@ -103,6 +104,13 @@ NODE_FAMILIES: tuple[NodeFamily, ...] = (
         "1 for each finding that stands, held ones included; none where nothing is wrong. One rule, one alert.",
         ("rule", "severity", "device_id", "rdma_device", "port"),
         _findings,
+    ),
+    NodeFamily(
+        "npu_watchd_kernel_log_lost_records_total",
+        _C,
+        "Records that the kernel overwrote before we read them; absent: its log is not readable (/dev/kmsg).",
+        (),
+        lambda outcome: one(outcome.snapshot.kernel_log_lost),
     ),
     NodeFamily(
         "npu_watchd_probe_up",
@@ -128,7 +136,7 @@ NODE_FAMILIES: tuple[NodeFamily, ...] = (
     NodeFamily(
         "npu_watchd_probe_failures_total",
         _C,
-        "Readings that failed, by kind: missing denied timeout wedged exit unparseable.",
+        "Readings that failed, by kind: missing denied timeout wedged exit unparseable unsupported.",
         ("probe", "kind"),
         _probe_failures,
     ),

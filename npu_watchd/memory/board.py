@@ -9,7 +9,7 @@ from typing import Any
 
 from npu_watchd.memory.assembly import Facts, device_of
 from npu_watchd.memory.harbour import Harbour
-from npu_watchd.memory.pcie_messages import PcieMessages
+from npu_watchd.memory.pcie_messages import Counts, PcieMessages
 from npu_watchd.memory.readings import Periods, Readings
 from npu_watchd.memory.roster import Roster
 from npu_watchd.memory.tool_trouble import ToolTrouble
@@ -90,13 +90,18 @@ class Board:
         with self._lock:
             self._trouble.take(events, now)
 
-    def take_kernel_log(self, lines: Iterable[AerLine], now: Tick, period_s: Periods) -> None:
-        """Take what the kernel's log says of PCIe errors."""
+    def take_kernel_log(
+        self, lines: Iterable[AerLine], now: Tick, period_s: Periods, *, old: bool = False, lost: int = 0
+    ) -> None:
+        """Take what the kernel's log says of PCIe errors.
+
+        old: these lines stood there before we began to read. lost: records that were overwritten before we read them.
+        """
         with self._lock:
             links = self._readings.fresh_of("pcie_link", now, period_s)
             found = {key: link.path for key, link in links.items() if isinstance(link, PcieLink)}
             paths = {key: path for key, path in found.items() if isinstance(key, DeviceKey)}
-            self._pcie_messages.take(lines, paths)
+            self._pcie_messages.take(lines, paths, old=old, lost=lost)
 
     def edition(self) -> int:
         """Grows whenever `cards` or `unsupported` may answer otherwise than before."""
@@ -163,10 +168,9 @@ class Board:
                 probes=tuple(self._readings.states(devices, period_s)),
                 tallies=tuple(tally.frozen(name) for name, tally in sorted(self._readings.tallies.items())),
                 tool_log_events=dict(self._trouble.counts),
-                pcie_log_events={
-                    (severity, ids[key][0] if key is not None and key in ids else ""): count
-                    for (severity, key), count in self._pcie_messages.counts.items()
-                },
+                pcie_log_events=_by_device_id(self._pcie_messages.counts, ids),
+                pcie_log_events_before=_by_device_id(self._pcie_messages.before, ids),
+                kernel_log_lost=self._pcie_messages.lost,
             )
 
     def _facts(
@@ -259,6 +263,14 @@ class Board:
             elif isinstance(state, RdmaPorts) and state.errors:
                 found[probe] = Failure(FailureKind.EXIT, "; ".join(state.errors)[:300])
         return found
+
+
+def _by_device_id(counts: Counts, ids: Mapping[DeviceKey, tuple[str, str]]) -> dict[tuple[str, str], int]:
+    found: dict[tuple[str, str], int] = {}
+    for (severity, key), count in counts.items():
+        named = (severity, ids[key][0] if key is not None and key in ids else "")
+        found[named] = found.get(named, 0) + count
+    return found
 
 
 def _common(values: Iterable[str | None]) -> str | None:

@@ -207,7 +207,14 @@ class Snapshot:
     tool_log_events: Mapping[str, int] = field(default_factory=dict)
     """Error code → lines that npu-smi wrote into its own error log since we started."""
     pcie_log_events: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    """Severity and device_id ("": a port that several share) → PCIe errors in the kernel's log since we started."""
+    """Severity and device_id ("": a port that several share) → PCIe errors in the kernel's log since boot.
+
+    As far as its ring reached back when we started: a restart of ours shows the same, or less if the ring lost some.
+    """
+    pcie_log_events_before: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """Of these, those that stood there before we started: evidence of what was, and nothing that is happening now."""
+    kernel_log_lost: int | None = None
+    """Records of the kernel's log that were overwritten before we read them, since we started; None: not readable."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,7 @@ LEFT_OUT = {
     "npu_watchd_notification_last_success_timestamp_seconds": "likewise",
     "npu_watchd_cycle_duration_seconds": "real time; test_catalogue.py",
     "npu_watchd_cycle_timestamp_seconds": "the time of day; test_catalogue.py",
+    "npu_watchd_kernel_log_lost_records_total": "no scenario has a kernel log; test_catalogue.py",
     "npu_watchd_probe_last_success_timestamp_seconds": "the time of day; test_catalogue.py",
 }
 """Families that are on no golden page, and why."""

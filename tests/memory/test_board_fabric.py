@@ -5,7 +5,7 @@ from __future__ import annotations
 from npu_watchd.memory.board import Board, Watch
 from npu_watchd.model.fabric import PortKey, RdmaPort, RdmaPorts
 from npu_watchd.model.ids import NODE, DeviceKey, Subject
-from npu_watchd.model.pcie import PcieLink
+from npu_watchd.model.pcie import AerLine, PcieLink
 from npu_watchd.model.reading import Failure, FailureKind
 from npu_watchd.model.records import DeviceMap
 from npu_watchd.model.snapshot import Snapshot
@@ -101,6 +101,19 @@ def test_half_an_answer_leaves_the_node_blind_in_the_tools_words_and_no_port_mis
     snapshot = fabric(board, 2.0)
     assert {str(key): port.up for key, port in snapshot.ports.items()} == {"mlx5_0/1": True, "mlx5_1/1": None}
     assert snapshot.blind["ibstat"] == Failure(FailureKind.EXIT, gave_up)
+
+
+def test_an_error_of_this_boot_is_the_chips_once_its_path_is_known_and_a_restart_shows_it_again() -> None:
+    for _ in ("before the restart", "after it"):
+        board = fabric_board()
+        board.take_kernel_log([AerLine(LINK.address, "fatal", "", False)], at(1.0), FABRIC_PERIODS_S.get, old=True)
+        assert fabric(board).pcie_log_events == {}
+        board.put([reading("pcie_link", DeviceKey(0), LINK, 2.0)])
+        board.take_kernel_log([AerLine(LINK.path[0], "nonfatal", "", False)], at(6.0), FABRIC_PERIODS_S.get, lost=2)
+        snapshot = fabric(board, 6.0)
+        assert snapshot.pcie_log_events == {("fatal", "0"): 1, ("nonfatal", "0"): 1}
+        assert snapshot.pcie_log_events_before == {("fatal", "0"): 1}
+        assert snapshot.kernel_log_lost == 2
 
 
 def test_the_map_and_the_table_say_where_a_port_is_asked_about() -> None:

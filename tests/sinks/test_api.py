@@ -90,6 +90,8 @@ def example() -> Outcome:
         tallies=(ProbeTally("npu_ecc", 0.9, AT.wall_s - 33, {"timeout": 2}, 0),),
         tool_log_events={"-8005": 1},
         pcie_log_events={("correctable", "0"): 4},
+        pcie_log_events_before={("correctable", "0"): 3},
+        kernel_log_lost=0,
     )
 
 
@@ -164,11 +166,16 @@ def test_ports_come_in_the_order_of_their_names_and_a_missing_one_is_not_up() ->
 
 
 def test_an_error_of_a_port_that_several_share_is_no_devices() -> None:
-    document = _document(outcome(pcie_log_events={("fatal", "3"): 1, ("fatal", ""): 2}))
+    before = {("fatal", ""): 1}
+    document = _document(outcome(pcie_log_events={("fatal", "3"): 1, ("fatal", ""): 2}, pcie_log_events_before=before))
     assert document["pcie_log_events"] == [
-        {"severity": "fatal", "device_id": None, "count": 2},
-        {"severity": "fatal", "device_id": "3", "count": 1},
+        {"severity": "fatal", "device_id": None, "count": 2, "before_start": 1},
+        {"severity": "fatal", "device_id": "3", "count": 1, "before_start": 0},
     ]
+
+
+def test_a_kernel_log_that_nobody_read_lost_nothing_that_anybody_knows_of() -> None:
+    assert _document(outcome())["kernel_log_lost"] is None
 
 
 def test_what_of_pcie_could_not_be_read_says_why() -> None:

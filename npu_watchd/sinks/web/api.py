@@ -51,9 +51,15 @@ def snapshot_document(outcome: Outcome) -> Document:
         "tallies": [_tally(tally) for tally in snapshot.tallies],
         "tool_log_events": dict(snapshot.tool_log_events),
         "pcie_log_events": [
-            {"severity": severity, "device_id": device_id or None, "count": count}
-            for (severity, device_id), count in sorted(snapshot.pcie_log_events.items())
+            {
+                "severity": key[0],
+                "device_id": key[1] or None,
+                "count": count,
+                "before_start": snapshot.pcie_log_events_before.get(key, 0),
+            }
+            for key, count in sorted(snapshot.pcie_log_events.items())
         ],
+        "kernel_log_lost": snapshot.kernel_log_lost,
         "engine": {
             "version": engine.version,
             "cycle_duration_seconds": _number(engine.cycle_duration_s),
