@@ -210,7 +210,24 @@ DEVICE_FAMILIES: tuple[DeviceFamily, ...] = (
     ),
 )
 
+
+def _sockets(outcome: Outcome) -> Iterable[Sample]:
+    for load in outcome.snapshot.pcie_sockets:
+        for way in ("receive", "transmit"):
+            rate = getattr(load, f"{way}_bytes_per_second")
+            if rate is not None:
+                yield {"socket": str(load.socket), "direction": way}, rate
+
+
 NODE_FAMILIES: tuple[NodeFamily, ...] = (
+    NodeFamily(
+        "npu_node_pcie_throughput_bytes_per_second",
+        _G,
+        "By CPU socket, all its PCIe devices together as they see it: receive is read from memory, transmit written "
+        "to it (`pcm-pcie`: PCIe Rd, PCIe Wr; opt-in, where devices cannot be told apart).",
+        ("socket", "direction"),
+        _sockets,
+    ),
     NodeFamily(
         "npu_node_rdma_port_info",
         _G,

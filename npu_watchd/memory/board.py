@@ -15,7 +15,7 @@ from npu_watchd.memory.roster import Roster
 from npu_watchd.memory.tool_trouble import ToolTrouble
 from npu_watchd.model.fabric import PortCounters, PortKey, RdmaPorts
 from npu_watchd.model.ids import NODE, DeviceKey, Subject
-from npu_watchd.model.pcie import AerLine, PcieLink
+from npu_watchd.model.pcie import AerLine, PcieLink, SocketPcieLoad
 from npu_watchd.model.reading import NOT_READ_YET, Failure, FailureKind, Reading, Tick
 from npu_watchd.model.records import Board as BoardRecord
 from npu_watchd.model.records import CardList, DeviceMap, InfoTable
@@ -34,7 +34,8 @@ class Watch:
     """Vital probes that the config switched off: what they would tell stays unknown."""
 
 
-_FABRIC = ("ibstat", "rdma_counters")
+_FABRIC = ("ibstat", "rdma_counters", "pcie_load")
+"""Of the node. Where the load of each device is measured, `pcie_load` has nothing to say of it."""
 _NODE_PROBES = ("npu_info", "npu_map", "npu_list", *_FABRIC)
 
 
@@ -163,6 +164,7 @@ class Board:
                 driver_version=table.driver_version if table else None,
                 firmware_version=_common(device.identity.firmware for device in devices.values()),
                 ports=self._seen_ports(now, period_s),
+                pcie_sockets=self._sockets(now, period_s),
                 warnings=(*self._warnings(table), *self._trouble.warnings(now)),
                 blind=self._node_blind(now, period_s),
                 probes=tuple(self._readings.states(devices, period_s)),
@@ -243,6 +245,10 @@ class Board:
             fresh=isinstance(self._readings.fresh("ibstat", NODE, now, period_s), RdmaPorts),
             counters={record.key: record for record in counters if isinstance(record, PortCounters)},
         )
+
+    def _sockets(self, now: Tick, period_s: Periods) -> tuple[SocketPcieLoad, ...]:
+        found = self._readings.fresh("pcie_load", NODE, now, period_s)
+        return tuple(load for load in found if isinstance(load, SocketPcieLoad)) if isinstance(found, tuple) else ()
 
     def _warnings(self, table: InfoTable | None) -> tuple[str, ...]:
         found = list(table.warnings) if table else []

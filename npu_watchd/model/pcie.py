@@ -220,5 +220,21 @@ class PcieLoad:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class SocketPcieLoad:
+    """What all PCIe devices of one CPU socket together move to and from memory, as these devices see the directions.
+
+    No split by device exists: NICs and disks are in it. Source: `pcm-pcie -csv -B` of Intel PCM. None: no such column.
+    """
+
+    socket: int
+    """As PCM counts them, from 0."""
+    receive_bytes_per_second: float | None
+    """Memory to device: what the devices read (`PCIe Rd (B)`)."""
+    transmit_bytes_per_second: float | None
+    """Device to memory: what the devices write (`PCIe Wr (B)`)."""
+    window_s: float
+
+
 def _ratio(value: float | None, capacity: float | None) -> float | None:
     return None if value is None or capacity is None else value / capacity

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from npu_watchd.model.fabric import NpuPortStatistics, OpticalModule, PortCounters, PortKey, RdmaPort
 from npu_watchd.model.finding import Event, Finding
 from npu_watchd.model.ids import DeviceKey
-from npu_watchd.model.pcie import PcieErrors, PcieLink, PcieLoad
+from npu_watchd.model.pcie import PcieErrors, PcieLink, PcieLoad, SocketPcieLoad
 from npu_watchd.model.reading import Failure, Tick
 from npu_watchd.model.records import Hccs, MemoryErrors, PcieLinkErrors, ProcessRow
 
@@ -198,6 +198,8 @@ class Snapshot:
     firmware_version: str | None
     ports: Mapping[PortKey, Port] = field(default_factory=dict)
     """The host's RDMA ports."""
+    pcie_sockets: tuple[SocketPcieLoad, ...] = ()
+    """By socket, on a node that can measure PCIe load in no other way; (): another way, none, or not read."""
     warnings: tuple[str, ...] = ()
     """Lines the tools added to a good answer, and what we make of it."""
     blind: Mapping[str, Failure] = field(default_factory=dict)

@@ -23,8 +23,13 @@ from npu_watchd.simnode.sysfs import tree
 from npu_watchd.simnode.tools import TOOLS, installed_on
 from npu_watchd.simnode.tree_on_disk import TreeOnDisk
 
-NOT_THERE = ("rdma", "pcm_pcie", "scontrol")
+NOT_THERE = ("rdma", "scontrol")
 """Tools that no simulated node has; its configuration points where nothing is, not at the host's."""
+CPUINFO = {
+    "kunpeng": "processor\t: 0\nBogoMIPS\t: 200.00\nCPU implementer\t: 0x48\nCPU part\t: 0xd02\n",
+    "intel": "processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 106\n",
+}
+"""What a host's CPU says of itself; of one core, as nobody counts them."""
 FRESH_EVERY_S = 1.0
 """The age of the sysfs tree at most, in real seconds."""
 
@@ -56,6 +61,7 @@ def install(
         script = directory / "bin" / tool
         script.write_text(_script(tool, directory), encoding="utf-8")
         script.chmod(0o755)
+    (directory / "proc/cpuinfo").write_text(CPUINFO[loaded.host_cpu], encoding="utf-8")
     config = directory / "config.toml"
     chips = loaded.cards * SILICON[loaded.generation].chips_per_card
     config.write_text(_config(loaded, chips, directory, listen), encoding="utf-8")
@@ -126,7 +132,7 @@ def _config(scenario: Scenario, chips: int, directory: Path, listen: Sequence[st
     silicon = SILICON[scenario.generation]
     expected = ", ".join(text(port) for port in scenario.expected_ports)
     ports = f"\n[fabric]\nexpected_ports = [{expected}]\n" if expected else ""
-    counted = "\n[probes.pcie_load]\nenabled = true\n" if _perf_counts(silicon) else ""
+    counted = "\n[probes.pcie_load]\nenabled = true\n" if _host_counts(silicon) else ""
     return f"""\
 # An ordinary configuration: only its paths lead to a simulated node.
 [node]
@@ -149,6 +155,6 @@ listen = [{", ".join(text(address) for address in listen)}]
 {ports}{counted}"""
 
 
-def _perf_counts(silicon: Silicon) -> bool:
-    """Whether the load of the PCIe links is perf's to say: what a chip's own driver would say is not simulated."""
+def _host_counts(silicon: Silicon) -> bool:
+    """Whether the load of the PCIe links is perf's or pcm-pcie's to say: what a chip's own driver would say is not simulated."""
     return bool(silicon.buses) and not silicon.measures_pcie_load

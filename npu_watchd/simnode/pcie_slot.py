@@ -41,6 +41,11 @@ class PcieSlot:
         return f"{self.address.split(':')[0]}:{self.root_bus:02x}:{self.bus & 0x1F:02x}.0"
 
     @property
+    def socket(self) -> int:
+        """Of a host with two: the buses are shared out in halves."""
+        return self.bus >> 7
+
+    @property
     def bdf(self) -> int:
         """As `bdf=` of perf has it."""
         device, function = self.address.split(":")[2].split(".")

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from npu_watchd.simnode.answer import Answer
-from npu_watchd.simnode.pcie_slot import PcieSlot, unit_of, units
+from npu_watchd.simnode.pcie_slot import PcieSlot, unit_of
 from npu_watchd.simnode.state import NodeState
 
 BYTES_PER_COUNT = 4
@@ -36,7 +36,7 @@ def answer(node: NodeState, argv: tuple[str, ...]) -> Answer:
     if isinstance(asked, Answer):
         return asked
     slots = node.slots()
-    known = units(slots)
+    known = node.pcie_units()
     for event in asked.events:
         unit = event.partition("/")[0]
         if unit not in known:

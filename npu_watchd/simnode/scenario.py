@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from npu_watchd.simnode.state import DriverMood, HccnMood, ToolMood
+from npu_watchd.simnode.state import DriverMood, HccnMood, HostCpu, ToolMood
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +77,7 @@ class Scenario:
     firmware_owns_aer: bool = False
     expected_ports: tuple[str, ...] = ()
     """What the node's configuration expects: `mlx5_0/1`."""
+    host_cpu: HostCpu = "kunpeng"
 
     def instants(self) -> tuple[float, ...]:
         """The seconds at which anything changes of itself: each event, and the end of each that ends."""

@@ -69,4 +69,5 @@ def _scenario(read: File, name: str) -> Scenario:
         hcas,
         read.firmware_owns_aer,
         read.expected_ports,
+        read.host_cpu,
     )

@@ -8,7 +8,7 @@ import msgspec
 
 from npu_watchd.simnode.host_port import HostLink
 from npu_watchd.simnode.roce_port import PortMood
-from npu_watchd.simnode.state import DriverMood, HccnMood, ToolMood
+from npu_watchd.simnode.state import DriverMood, HccnMood, HostCpu, ToolMood
 
 Duration = str | float | int
 """Seconds, or `"90s"`, `"15m"`, `"2h"`, `"1d"`."""
@@ -266,6 +266,8 @@ class File(Strict):
     hcas: int | None = None
     """RDMA adapters of the host; left out: as many as such a node usually has."""
     firmware_owns_aer: bool = False
+    host_cpu: HostCpu = "kunpeng"
+    """Kunpeng: perf counts what each device moves. Intel: pcm-pcie counts what each of two sockets does."""
     expected_ports: tuple[str, ...] = ()
     """Written to the node's configuration; left out: it expects those that it has seen up."""
     at: tuple[FileEvent, ...] = ()

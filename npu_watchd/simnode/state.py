@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from npu_watchd.simnode.pcie_slot import PcieSlot
+from npu_watchd.simnode.pcie_slot import PcieSlot, units
 from npu_watchd.simnode.roce_port import RocePort
 from npu_watchd.simnode.sysfs_ib import SimHca
 from npu_watchd.simnode.sysfs_net import NetDevice
@@ -17,6 +17,7 @@ ToolMood = Literal["ok", "hang", "rubbish", "unloadable", "missing"]
 DriverMood = Literal["ok", "gone", "occupied", "no_board", "no_version"]
 HccnMood = Literal["ok", "locked", "missing"]
 """`locked`: another process holds the lock of hccn_tool's log, so every call waits for ever."""
+HostCpu = Literal["kunpeng", "intel"]
 START_S = 1_767_600_000.0
 """The Unix second of a scenario's beginning where nobody says another: 2026-01-05 08:00 UTC, a Monday."""
 
@@ -217,6 +218,7 @@ class NodeState:
     hcas: tuple[SimHca, ...] | None = None
     """The host's RDMA devices; (): the kernel can do RDMA and has none; None: it cannot."""
     netdevs: tuple[NetDevice, ...] = ()
+    host_cpu: HostCpu = "kunpeng"
 
     @property
     def chips(self) -> tuple[ChipState, ...]:
@@ -234,6 +236,10 @@ class NodeState:
             for card in self.cards
             if (left := tuple(chip for chip in card.chips if not chip.lost))
         )
+
+    def pcie_units(self) -> dict[str, int]:
+        """The CPU's counting units of the hisi_pcie driver, and the root bus that each watches."""
+        return units(self.slots()) if self.host_cpu == "kunpeng" else {}
 
     def slots(self) -> tuple[PcieSlot, ...]:
         """Every PCI address with a chip on it, also one whose chips are all lost."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from npu_watchd.simnode import sysfs_ib, sysfs_net, sysfs_pci
-from npu_watchd.simnode.pcie_slot import PcieSlot, units
+from npu_watchd.simnode.pcie_slot import PcieSlot
 from npu_watchd.simnode.state import NodeState
 
 UNITS = "bus/event_source/devices"
@@ -28,7 +28,7 @@ def tree(node: NodeState) -> Tree:
     roots = tuple(_root(node, slot) for slot in node.slots())
     files = dict(sysfs_pci.files(roots))
     folders = {"bus/pci/devices", "class/net"}
-    for unit, bus in units(node.slots()).items():
+    for unit, bus in node.pcie_units().items():
         files[f"{UNITS}/{unit}/bus"] = f"{bus:#04x}\n".encode()
     for name, text in sysfs_net.files(node.netdevs).items():
         files[f"class/net/{name}"] = text.encode()

@@ -56,6 +56,7 @@ def state_at(scenario: Scenario, t_s: float, start_s: float = START_S) -> NodeSt
         now_s=start_s + t_s,
         hcas=tuple(adapter for adapter, _ in adapters) if scenario.hcas else None,
         netdevs=tuple(netdev for _, netdev in adapters),
+        host_cpu=scenario.host_cpu,
     )
 
 

@@ -14,7 +14,7 @@ from npu_watchd.simnode.error_log import append
 from npu_watchd.simnode.installed import read, wall_clock
 from npu_watchd.simnode.state import NodeState
 
-TOOLS = ("npu-smi", "hccn_tool", "ibstat", "perf")
+TOOLS = ("npu-smi", "hccn_tool", "ibstat", "perf", "pcm-pcie")
 
 
 def answer(tool: str, node: NodeState, argv: tuple[str, ...]) -> Answer:
@@ -26,12 +26,16 @@ def answer(tool: str, node: NodeState, argv: tuple[str, ...]) -> Answer:
 
 
 def installed_on(node: NodeState) -> tuple[str, ...]:
-    """The tools that such a node has: hccn_tool where chips have ports, ibstat where the host does RDMA.
+    """The tools that such a node has: hccn_tool where chips have ports, ibstat where the host does RDMA, pcm-pcie on Intel.
 
     perf is everywhere: it says itself where there is nothing to count.
     """
-    absent = set() if any(chip.roce for chip in node.chips) else {"hccn_tool"}
-    return tuple(tool for tool in TOOLS if tool not in absent | (set() if node.hcas is not None else {"ibstat"}))
+    there = {
+        "hccn_tool": any(chip.roce for chip in node.chips),
+        "ibstat": node.hcas is not None,
+        "pcm-pcie": node.host_cpu == "intel",
+    }
+    return tuple(tool for tool in TOOLS if there.get(tool, True))
 
 
 def call(tool: str, directory: str, argv: tuple[str, ...]) -> int:

@@ -1,4 +1,4 @@
-"""One measurement of the PCIe load of every NPU, by the way that this node has."""
+"""One measurement of the PCIe load of every NPU, or of every socket, by the way that this node has."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from npu_watchd.model.ids import DeviceKey, Subject
-from npu_watchd.model.pcie import PcieLink
+from npu_watchd.model.ids import NODE, DeviceKey, Subject
+from npu_watchd.model.pcie import PcieLink, SocketPcieLoad
 from npu_watchd.model.reading import Failure, FailureKind, Run
-from npu_watchd.sources import executable, pcie_load
+from npu_watchd.sources import executable, pcie_load, socket_load
 from npu_watchd.sources.files import Root
 from npu_watchd.sources.pci import PciTree
 from npu_watchd.sources.pcie_load import Available, Backend
@@ -21,8 +21,13 @@ _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _CPUINFO_BYTES = 16 * 1024 * 1024
 """A line of /proc/cpuinfo for each of some hundred cores; assumption: none has more than this."""
 _PER_SOCKET = Failure(
-    FailureKind.UNSUPPORTED, "pcm-pcie measures a socket, not a device: run it by hand to see what a socket carries"
+    FailureKind.UNSUPPORTED,
+    "PCIe load: nothing on this node tells devices apart; pcm-pcie measures whole CPU sockets, as shown for the node",
 )
+
+
+Results = Mapping[Subject, Any]
+"""Subject → its record, or a Failure."""
 
 
 class LoadRound:
@@ -47,27 +52,36 @@ class LoadRound:
         self._units = Sweep("pcie units", lambda: pcie_load.units(sysfs), monotonic, _SWEEP_S)
         self._links = Sweep("pcie paths", lambda: tree.links(set(addresses().values())), monotonic, _SWEEP_S)
         self._proc = Root(procfs, _CPUINFO_BYTES)
+        self._by_socket = False
+        """The node's load has been measured by socket."""
         # To look for a tool may block as a file system does that does not answer.
         self._there = Sweep("pcie tools", self._look, monotonic, _SWEEP_S)
 
-    def read(self, timeout_s: float) -> Mapping[Subject, Any]:
-        """Device → its PcieLoad, or why there is none."""
+    def read(self, timeout_s: float) -> Results:
+        """Device → its PcieLoad, or why there is none; NODE → the sockets' load, where that is all that can be had."""
         addresses = self._addresses()
-        if not addresses:
-            return {}
+        if not addresses and not self._by_socket:
+            return {}  # which way there is depends on the chips
         backend = self._choose()
+        if backend is Backend.PCM:
+            self._by_socket = True
+            return {NODE: self._sockets(timeout_s), **dict.fromkeys(addresses, _PER_SOCKET)}
         found = backend if isinstance(backend, Failure) else self._measured(backend, addresses, timeout_s)
+        # What was said of the node must not stand until it is stale.
+        node: Results = {NODE: backend if isinstance(backend, Failure) else ()} if self._by_socket else {}
         if isinstance(found, Failure):
-            return dict.fromkeys(addresses, found)
-        return {key: found[key] for key in addresses if key in found}
+            return {**node, **dict.fromkeys(addresses, found)}
+        return {**node, **{key: found[key] for key in addresses if key in found}}
+
+    def _sockets(self, timeout_s: float) -> tuple[SocketPcieLoad, ...] | Failure:
+        answer = self._run(socket_load.pcm_argv(self._tools()["pcm_pcie"]), timeout_s)
+        return answer if isinstance(answer, Failure) else socket_load.pcm_loads(answer)
 
     def _measured(
         self, backend: Backend, addresses: Mapping[DeviceKey, str], timeout_s: float
     ) -> pcie_load.Loads | Failure:
         if backend is Backend.PERF:
             return self._perf(addresses, timeout_s)
-        if backend is Backend.PCM:
-            return _PER_SOCKET
         answer = self._run(pcie_load.dcmi_argv(sys.executable), timeout_s)
         return answer if isinstance(answer, Failure) else pcie_load.dcmi_loads(answer, addresses)
 
@@ -101,7 +115,7 @@ class LoadRound:
         if isinstance(argv, Failure):
             return argv
         answer = self._run(argv, timeout_s)
-        loads = answer if isinstance(answer, Failure) else pcie_load.perf_loads(answer, paths)
+        loads = answer if isinstance(answer, Failure) else pcie_load.perf_loads(answer, paths, units)
         return loads if isinstance(loads, Failure) else {**_without_path(found), **loads}
 
 

@@ -4,13 +4,14 @@
 |---|---|---|---|
 | dcmi | 910B with its driver | 40 ms of CPU; 100 ms of waiting a device, in turn | each NPU, grain 1 GB/s |
 | perf | Kunpeng, hisi_pcie_pmu | 10 ms of CPU; 500 ms of waiting; 2 of a unit's 8 counters | each NPU's requests |
-| pcm | Intel, MSRs | 1 s of waiting and its start, in which it sets up the uncore counters | a socket, no split |
+| pcm | Intel, MSRs | 1 s of waiting and its start, in which it sets up the uncore counters | a socket (socket_load) |
 
 Two of the same kind on one node get in each other's way: a unit's counters are shared out (perf), or taken over (PCM).
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -19,16 +20,15 @@ from pathlib import Path
 
 from npu_watchd.model.ids import DeviceKey
 from npu_watchd.model.pcie import PcieLoad
-from npu_watchd.model.pcie_tools import DcmiBandwidth, PcieSocketLoad, PerfCounter
+from npu_watchd.model.pcie_tools import DcmiBandwidth, PerfCounter
 from npu_watchd.model.reading import Failure, FailureKind, Output
-from npu_watchd.parsers import dcmi, pcm, perf_stat
-from npu_watchd.parsers.lines import ParseError, lines_of
+from npu_watchd.parsers import dcmi, perf_stat
+from npu_watchd.parsers.lines import ParseError, lines_of, quoted
 from npu_watchd.sources.attributes import Attributes
 from npu_watchd.sources.files import failure_of
 
 PERF_WINDOW_S = 0.5
-PCM_WINDOW_S = 1.0
-"""At one second `PCIe Rd (B)` is the same as bytes and as bytes per second, which PCM's own text mixes up."""
+_MOST_UNREAD_SHOWN = 3
 
 _UNITS = "bus/event_source/devices"
 _UNIT = re.compile(r"hisi_pcie\d+_core\d+")
@@ -52,7 +52,8 @@ class PcieUnit:
     """One `hisi_pcie<sicl>_core<core>`: counts for the root ports on its bus."""
 
     name: str
-    bus: int
+    bus: int | Failure
+    """A Failure: its file could not be read, so that it may count for any port."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,7 @@ def choose(has: Available) -> Backend | Failure:
     if has.units:
         return Failure(FailureKind.UNSUPPORTED, "PCIe load: this Kunpeng has the counters, but no perf; install it")
     if has.intel:
-        words = "PCIe load: these NPUs do not measure it; pcm-pcie would, by socket only: install it to ask by hand"
+        words = "PCIe load: these NPUs do not measure it; pcm-pcie would, by socket only: install it"
         return Failure(FailureKind.UNSUPPORTED, words)
     words = (
         "PCIe load: no 910B with DCMI, no hisi_pcie unit (Kunpeng: load hisi_pcie_pmu) and no Intel CPU on this node"
@@ -96,19 +97,20 @@ def units(sysfs: Path) -> tuple[PcieUnit, ...] | Failure:
     except OSError as error:
         failure = failure_of(str(folder), error)
         return () if failure.kind is FailureKind.MISSING else failure
-    found = (_unit(folder / name) for name in names)
-    return tuple(unit for unit in found if unit is not None)
+    return tuple(PcieUnit(name, _bus_of(folder / name)) for name in names)
 
 
-def _unit(folder: Path) -> PcieUnit | None:
+def _bus_of(folder: Path) -> int | Failure:
     try:
-        with Attributes(str(folder.resolve())) as attributes:
+        with Attributes(os.path.realpath(folder)) as attributes:  # Path.resolve would raise RuntimeError on a loop
             text = attributes.read("bus")
-    except OSError:
-        return None
-    if isinstance(text, Failure) or re.fullmatch(r"0x[0-9a-f]{1,2}", text.strip()) is None:
-        return None
-    return PcieUnit(folder.name, int(text, 16))
+    except OSError as error:
+        return failure_of(str(folder), error)
+    if isinstance(text, Failure):
+        return text
+    if re.fullmatch(r"0x[0-9a-f]{1,2}", text.strip()) is None:
+        return Failure(FailureKind.UNPARSEABLE, f"{folder}/bus: {quoted(text)} is no PCI bus")
+    return int(text, 16)
 
 
 def is_intel(cpuinfo: str) -> bool:
@@ -127,27 +129,24 @@ def perf_argv(
     """`perf stat` for all devices at once; `paths` from the root port down, as PcieLink.path.
 
     Several units may share a bus: each device is asked of all of them, and those that do not own its port answer
-    `<not supported>`. UNSUPPORTED where no unit watches any of the devices.
+    `<not supported>`. UNSUPPORTED where no unit watches any of the devices; where one that cannot be read might, the
+    Failure of that one.
     """
     known = tuple(has)
+    watching = [(unit.name, unit.bus) for unit in known if not isinstance(unit.bus, Failure)]
     events = [
-        f"{unit.name}/event={code},bdf={bdf}/"
+        f"{name}/event={code},bdf={bdf}/"
         # Chips of one card may share an address, and a count that is asked for twice comes twice.
         for path in dict.fromkeys(paths.values())
         if (bdf := _bdf(path[-1])) is not None
-        for unit in known
-        if unit.bus == _bus(path[0])
+        for name, bus in watching
+        if bus == _bus(path[0])
         for code in (_FROM_DEVICE, _TO_DEVICE)
     ]
     if not events:
-        return Failure(FailureKind.UNSUPPORTED, "PCIe load: no hisi_pcie unit watches the root ports of the NPUs")
+        return _unwatched("PCIe load: no hisi_pcie unit watches the root ports of the NPUs", _unread(known))
     # -x with a character that no event holds; --log-fd 1, since perf prints counters to stderr.
     return (perf, "stat", "-a", "-x", ";", "--log-fd", "1", "-e", ",".join(events), "--", "sleep", f"{window_s:g}")
-
-
-def pcm_argv(pcm_pcie: str) -> tuple[str, ...]:
-    """One interval of one second, with bytes."""
-    return (pcm_pcie, f"{PCM_WINDOW_S:g}", "-csv", "-B", "-i=1")
 
 
 def _bus(address: str) -> int:
@@ -159,6 +158,19 @@ def _bdf(address: str) -> str | None:
     domain, bus, rest = address.split(":")
     device, function = rest.split(".")
     return None if int(domain, 16) else f"{int(bus, 16) << 8 | int(device, 16) << 3 | int(function):#06x}"
+
+
+def _unread(has: Iterable[PcieUnit]) -> dict[str, Failure]:
+    return {unit.name: unit.bus for unit in has if isinstance(unit.bus, Failure)}
+
+
+def _unwatched(words: str, unread: Mapping[str, Failure]) -> Failure:
+    """That nobody counts for a device is only sure where every unit could be read."""
+    if not unread:
+        return Failure(FailureKind.UNSUPPORTED, words)
+    why = "; ".join(f"{name}: {failure.detail}" for name, failure in list(unread.items())[:_MOST_UNREAD_SHOWN])
+    kind = next(iter(unread.values())).kind
+    return Failure(kind, f"{words}, but {len(unread)} of them could not be read, which may: {why}")
 
 
 Loads = Mapping[DeviceKey, PcieLoad | Failure]
@@ -177,7 +189,7 @@ def dcmi_loads(answer: Output, devices: Iterable[DeviceKey]) -> Loads | Failure:
     try:
         report = dcmi.parse(answer.text)
     except ParseError as error:
-        return _failed(error, answer, "the DCMI helper")
+        return tool_failure(error, answer, "the DCMI helper")
     silent = Failure(FailureKind.EXIT, "the driver does not list this device")
     return {key: _dcmi_load(report.devices.get(key) or report.cards.get(key.npu, silent)) for key in devices}
 
@@ -193,8 +205,14 @@ def _dcmi_load(said: DcmiBandwidth | Failure) -> PcieLoad | Failure:
     )
 
 
-def perf_loads(answer: Output, paths: Mapping[DeviceKey, tuple[str, ...]]) -> Loads | Failure:
-    """What perf counted of each device's own requests. Stores of the CPU into the device are not among them."""
+def perf_loads(
+    answer: Output, paths: Mapping[DeviceKey, tuple[str, ...]], has: Iterable[PcieUnit] = ()
+) -> Loads | Failure:
+    """What perf counted of each device's own requests. Stores of the CPU into the device are not among them.
+
+    has: as it was given to `perf_argv`, for the words about a device that nobody counts.
+    """
+    unread = _unread(has)
     for line in lines_of(answer.stderr):
         refused = perf_stat.refusal(line)
         if refused is not None:
@@ -202,11 +220,11 @@ def perf_loads(answer: Output, paths: Mapping[DeviceKey, tuple[str, ...]]) -> Lo
     try:
         counters = perf_stat.parse(answer.text).counters
     except ParseError as error:
-        return _failed(error, answer, "perf")
-    return {key: _perf_load(counters, path[-1]) for key, path in paths.items()}
+        return tool_failure(error, answer, "perf")
+    return {key: _perf_load(counters, path[-1], unread) for key, path in paths.items()}
 
 
-def _perf_load(counters: Iterable[PerfCounter], address: str) -> PcieLoad | Failure:
+def _perf_load(counters: Iterable[PerfCounter], address: str, unread: Mapping[str, Failure]) -> PcieLoad | Failure:
     bdf = _bdf(address)
     if bdf is None:
         return Failure(FailureKind.UNSUPPORTED, f"{address}: hisi_pcie units count in PCI domain 0 only")
@@ -219,7 +237,7 @@ def _perf_load(counters: Iterable[PerfCounter], address: str) -> PcieLoad | Fail
         return Failure(FailureKind.UNPARSEABLE, f"two hisi_pcie units count {address}: neither can be trusted")
     if not sent and not received:
         words = ours[0].absence if ours else "not counted"
-        return Failure(FailureKind.UNSUPPORTED, f"perf: {words}: no hisi_pcie unit counts {address}")
+        return _unwatched(f"perf: {words}: no hisi_pcie unit counts {address}", unread)
     windows = [counter.enabled_s for counter in (*sent, *received) if counter.enabled_s is not None]
     return PcieLoad(
         receive_bytes_per_second=_rate(received),
@@ -239,16 +257,7 @@ def _rate(counters: list[PerfCounter]) -> float | None:
     return rates[0] if rates else None
 
 
-def pcm_loads(answer: Output) -> tuple[PcieSocketLoad, ...] | Failure:
-    """Bytes of one second by socket: of all its PCIe devices, so of no NPU in particular."""
-    try:
-        return pcm.parse(answer.text).sockets
-    except ParseError as error:
-        refused = pcm.refusal(answer.stderr)
-        return refused.failure() if refused is not None else _failed(error, answer, "pcm-pcie")
-
-
-def _failed(error: ParseError, answer: Output, tool: str) -> Failure:
+def tool_failure(error: ParseError, answer: Output, tool: str) -> Failure:
     """The tool's exit code explains more than that we could not read the little that it printed."""
     if error.kind is not FailureKind.UNPARSEABLE or answer.exit_code == 0:
         return error.failure()

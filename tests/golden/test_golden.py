@@ -29,6 +29,7 @@ TELLING: Mapping[str, tuple[int, ...]] = {
     "pcie_errors": (690, 1215, 1290),
     "pcie_narrow": (240, 460, 600),
     "pcie_saturated": (450, 980),
+    "pcie_sockets": (90, 300),
     "quiet": (55, 300),
     "roce_down": (270, 540, 1160),
     "roce_flap": (150, 750),

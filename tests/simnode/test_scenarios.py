@@ -29,6 +29,7 @@ ALL = (
     "pcie_errors",
     "pcie_narrow",
     "pcie_saturated",
+    "pcie_sockets",
     "quiet",
     "roce_down",
     "roce_flap",

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from npu_watchd.model.ids import DeviceKey, Subject
-from npu_watchd.model.pcie import PcieLoad
+from npu_watchd.model.ids import NODE, DeviceKey, Subject
+from npu_watchd.model.pcie import PcieLoad, SocketPcieLoad
 from npu_watchd.model.reading import Failure, FailureKind, Output
 from npu_watchd.simnode import sysfs_pci
 from npu_watchd.simnode.sysfs_pci import PciDevice
@@ -21,6 +21,7 @@ from tests.sources.answers import Answer
 
 CHIPS = {DeviceKey(0): "0000:c1:00.0", DeviceKey(1): "0000:c2:00.0"}
 TIMEOUT = Failure(FailureKind.TIMEOUT, "perf: no answer within 5.0 s and was ended")
+PCM = (CAPTURES / "pcie" / "pcm-pcie__icelake__two_sockets.txt").read_text(encoding="utf-8")
 PERF = (CAPTURES / "pcie" / "perf-stat__csv_semicolon__two_npus.txt").read_text(encoding="utf-8")
 REFUSED = (
     json.dumps(
@@ -54,12 +55,19 @@ class Node:
     ) -> None:
         self.folder = folder
         self.answer = answer
+        self.dcmi = dcmi
         self.asked: list[tuple[tuple[str, ...], float]] = []
         self.chips: Mapping[DeviceKey, str] = CHIPS
         self._write(units, tools, vendor)
         paths = {"perf": str(folder / "perf"), "pcm_pcie": str(folder / "pcm-pcie")}
         self.round = LoadRound(
-            folder / "sys", folder / "proc", self._run, lambda: paths, lambda: self.chips, lambda: dcmi, lambda: 0.0
+            folder / "sys",
+            folder / "proc",
+            self._run,
+            lambda: paths,
+            lambda: self.chips,
+            lambda: self.dcmi,
+            lambda: 0.0,
         )
 
     def _write(self, units: tuple[str, ...], tools: tuple[str, ...], vendor: str | None) -> None:
@@ -133,10 +141,73 @@ def test_a_measurement_that_fails_is_a_failure_of_every_device_and_never_a_zero(
     assert set(failures) == set(CHIPS)
 
 
-def test_pcm_is_refused_for_each_device_in_words_and_not_run(tmp_path: Path) -> None:
-    node = Node(tmp_path, tools=("pcm-pcie",))
-    words = "pcm-pcie measures a socket, not a device: run it by hand to see what a socket carries"
-    assert node.failures() == dict.fromkeys(CHIPS, (FailureKind.UNSUPPORTED, words))
+PER_SOCKET = Failure(
+    FailureKind.UNSUPPORTED,
+    "PCIe load: nothing on this node tells devices apart; pcm-pcie measures whole CPU sockets, as shown for the node",
+)
+SOCKETS = (
+    SocketPcieLoad(0, 12_009_876_544.0, 1_501_313_472.0, 1.0),
+    SocketPcieLoad(1, 26_880.0, 5_376.0, 1.0),
+)
+
+
+def test_an_intel_node_measures_by_socket_for_the_node_and_says_so_of_each_device(tmp_path: Path) -> None:
+    node = Node(tmp_path, PCM, tools=("pcm-pcie",))
+    assert node.read() == {NODE: SOCKETS, DeviceKey(0): PER_SOCKET, DeviceKey(1): PER_SOCKET}
+    assert node.asked == [((str(tmp_path / "pcm-pcie"), "1", "-csv", "-B", "-i=1"), 5.0)]
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (Failure(FailureKind.TIMEOUT, "pcm-pcie: no answer within 5.0 s and was ended"), FailureKind.TIMEOUT),
+        (Output("", "Can not open MSR device /dev/cpu/0/msr\n", 1), FailureKind.DENIED),
+        (Output("Segmentation fault\n", "", -11), FailureKind.EXIT),
+    ],
+)
+def test_a_pcm_that_fails_is_a_failure_of_the_node_and_not_of_every_device(
+    tmp_path: Path, answer: Answer, kind: FailureKind
+) -> None:
+    found = Node(tmp_path, answer, tools=("pcm-pcie",)).read()
+    assert found[NODE].kind is kind
+    assert {key: found[key] for key in CHIPS} == dict.fromkeys(CHIPS, PER_SOCKET)
+
+
+def test_a_socket_is_measured_on_while_no_chip_is_to_be_seen(tmp_path: Path) -> None:
+    node = Node(tmp_path, PCM, tools=("pcm-pcie",))
+    node.read()
+    node.chips = {}
+    assert node.read() == {NODE: SOCKETS}
+
+
+def test_a_pcm_that_is_taken_away_ends_what_the_node_showed(tmp_path: Path) -> None:
+    node = Node(tmp_path, PCM, tools=("pcm-pcie",))
+    node.read()
+    (tmp_path / "pcm-pcie").unlink()
+    missing = Failure(
+        FailureKind.UNSUPPORTED, "PCIe load: these NPUs do not measure it; pcm-pcie would, by socket only: install it"
+    )
+    assert node.read() == {NODE: missing, DeviceKey(0): missing, DeviceKey(1): missing}
+
+
+def test_devices_that_are_told_apart_from_now_on_end_the_sockets(tmp_path: Path) -> None:
+    node = Node(tmp_path, PCM, tools=("pcm-pcie",))
+    node.read()
+    node.dcmi, node.answer = True, REFUSED
+    found = node.read()
+    assert found[NODE] == ()
+    assert set(found) == {NODE, *CHIPS}
+
+
+def test_a_unit_whose_bus_cannot_be_read_is_named_to_the_devices_that_no_other_unit_counts(tmp_path: Path) -> None:
+    node = Node(tmp_path, PERF, units=("hisi_pcie0_core0",), tools=("perf",))
+    bus = tmp_path / "sys/bus/event_source/devices/hisi_pcie0_core0/bus"
+    bus.write_text("rubbish\n")
+    words = (
+        "PCIe load: no hisi_pcie unit watches the root ports of the NPUs, but 1 of them could not be read, which may: "
+        f"hisi_pcie0_core0: {bus}: 'rubbish' is no PCI bus"
+    )
+    assert node.failures() == dict.fromkeys(CHIPS, (FailureKind.UNPARSEABLE, words))
     assert node.asked == []
 
 
@@ -144,7 +215,7 @@ def test_pcm_is_refused_for_each_device_in_words_and_not_run(tmp_path: Path) -> 
     ("units", "vendor", "words"),
     [
         (KUNPENG, None, "this Kunpeng has the counters, but no perf; install it"),
-        ((), "GenuineIntel", "pcm-pcie would, by socket only: install it to ask by hand"),
+        ((), "GenuineIntel", "pcm-pcie would, by socket only: install it"),
         ((), "AuthenticAMD", "no 910B with DCMI, no hisi_pcie unit"),
     ],
 )

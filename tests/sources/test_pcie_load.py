@@ -51,7 +51,7 @@ def test_the_way_that_sees_single_devices_is_taken(has: Available, backend: Back
     [
         (NOTHING, "no 910B with DCMI, no hisi_pcie unit (Kunpeng: load hisi_pcie_pmu) and no Intel CPU on this node"),
         (replace(KUNPENG, perf=False), "this Kunpeng has the counters, but no perf; install it"),
-        (replace(INTEL, pcm=False), "pcm-pcie would, by socket only: install it to ask by hand"),
+        (replace(INTEL, pcm=False), "pcm-pcie would, by socket only: install it"),
         (replace(NOTHING, perf=True, pcm=True), "no 910B with DCMI"),
     ],
 )
@@ -77,7 +77,12 @@ def test_the_units_of_the_kernel_are_found_with_their_bus_and_others_are_not(tmp
     links.mkdir(parents=True)
     for folder in devices.iterdir():
         (links / folder.name).symlink_to(f"../../../devices/{folder.name}")
-    assert pcie_load.units(tmp_path) == (FAR, UNIT)
+    found = pcie_load.units(tmp_path)
+    assert not isinstance(found, Failure)
+    known = {unit.name: unit.bus for unit in found}
+    unread = Failure(FailureKind.MISSING, f"{devices}/hisi_pcie3_core0/bus: No such file or directory")
+    rubbish = Failure(FailureKind.UNPARSEABLE, f"{links}/hisi_pcie1_core0/bus: 'rubbish' is no PCI bus")
+    assert known == {FAR.name: 0x00, UNIT.name: 0xC0, "hisi_pcie1_core0": rubbish, "hisi_pcie3_core0": unread}
     assert pcie_load.units(tmp_path / "none") == ()
 
 
@@ -148,6 +153,23 @@ def test_a_device_that_perf_did_not_count_is_unsupported_and_not_idle() -> None:
     }
 
 
+def test_a_unit_that_cannot_be_read_is_named_where_no_other_counts_and_nothing_is_called_unsupported() -> None:
+    denied = Failure(FailureKind.DENIED, "…/hisi_pcie0_core0/bus: Permission denied")
+    units = (UNIT, PcieUnit("hisi_pcie0_core0", denied))
+    argv = pcie_load.perf_argv("perf", PATHS, units)
+    assert not isinstance(argv, Failure)
+    assert "hisi_pcie0_core0" not in argv[8]
+    counted = Output(f"250;;{UNIT.name}/event=0x0104,bdf=0xc100/;500000000;100.00;;\n")
+    assert pcie_load.perf_loads(counted, PATHS, units) == {
+        DeviceKey(0): PcieLoad(None, 2000.0, 0.5, "perf"),
+        DeviceKey(1): Failure(
+            FailureKind.DENIED,
+            "perf: not counted: no hisi_pcie unit counts 0000:c2:00.0, but 1 of them could not be read, which may: "
+            "hisi_pcie0_core0: …/hisi_pcie0_core0/bus: Permission denied",
+        ),
+    }
+
+
 def test_a_device_outside_of_pci_domain_0_is_not_given_anothers_counts() -> None:
     text = (CAPTURES / "pcie/perf-stat__csv_semicolon__two_npus.txt").read_text()
     loads = pcie_load.perf_loads(Output(text), {DeviceKey(0): ("0001:c0:01.0", "0001:c1:00.0")})
@@ -199,34 +221,6 @@ def test_real_perf_refuses_a_unit_that_the_kernel_lacks_and_counts_in_the_form_t
     assert counter.value > 0
 
 
-def test_pcm_is_asked_for_one_interval_of_a_second_and_read_by_socket() -> None:
-    assert pcie_load.pcm_argv("pcm-pcie") == ("pcm-pcie", "1", "-csv", "-B", "-i=1")
-    rows = pcie_load.pcm_loads(Output((CAPTURES / "pcie/pcm-pcie__icelake__two_sockets.txt").read_text()))
-    assert not isinstance(rows, Failure)
-    assert [(row.socket, row.read_bytes, row.write_bytes) for row in rows] == [
-        (0, 12_009_876_544, 1_501_313_472),
-        (1, 26880, 5376),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("answer", "kind"),
-    [
-        (Output("", "Can not open MSR device /dev/cpu/0/msr\n", 1), FailureKind.DENIED),
-        (
-            Output("", "Sapphirerapids Server CPU is required for this tool! Program aborted\n", 1),
-            FailureKind.UNSUPPORTED,
-        ),
-        (Output("", "bad things\n", 1), FailureKind.EXIT),
-        (Output("", "", 0), FailureKind.UNPARSEABLE),
-    ],
-)
-def test_pcm_that_cannot_count_is_a_failure_and_not_an_idle_socket(answer: Output, kind: FailureKind) -> None:
-    failure = pcie_load.pcm_loads(answer)
-    assert isinstance(failure, Failure)
-    assert failure.kind is kind
-
-
 def fake(tool: Path, script: str) -> str:
     tool.write_text(f"#!/bin/sh\n{script}\n")
     tool.chmod(0o755)
@@ -251,15 +245,3 @@ def test_a_perf_that_answers_is_asked_in_words_that_name_each_device_and_is_read
         "hisi_pcie2_core0/event=0x0104,bdf=0xc200",
         "hisi_pcie2_core0/event=0x1005,bdf=0xc200/",
     ]
-
-
-def test_a_pcm_that_never_ends_its_interval_is_ended_with_what_it_said(tmp_path: Path) -> None:
-    pcm = fake(tmp_path / "pcm-pcie", "echo Skt,PCIRdCur\nexec sleep 60")
-    runner = ToolRunner(clock=time.monotonic)
-    began = time.monotonic()
-    answer = runner.run(pcie_load.pcm_argv(pcm), 0.5)
-    runner.close()
-    assert time.monotonic() - began < 5.0
-    assert isinstance(answer, Failure)
-    assert answer.kind is FailureKind.TIMEOUT
-    assert "Skt,PCIRdCur" in answer.detail

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from npu_watchd.model.fabric import NpuPortStatistics, OpticalLane, OpticalModule
-from npu_watchd.model.pcie import SEVERITIES, PcieErrors, PcieLink, PcieLoad
+from npu_watchd.model.pcie import SEVERITIES, PcieErrors, PcieLink, PcieLoad, SocketPcieLoad
 from npu_watchd.model.reading import Failure
 from npu_watchd.model.records import Hccs, MemoryErrors, ProcessRow
 from npu_watchd.model.snapshot import Device, NpuPort, Outcome, Port, ProbeState, ProbeTally
@@ -45,6 +45,7 @@ def snapshot_document(outcome: Outcome) -> Document:
         "devices": [_device(snapshot.devices[key]) for key in sorted(snapshot.devices)],
         "ports": [_port(snapshot.ports[key]) for key in sorted(snapshot.ports)],
         "findings": [finding_document(finding) for finding in outcome.findings],
+        "pcie_sockets": [_pcie_socket(load) for load in snapshot.pcie_sockets],
         "warnings": list(snapshot.warnings),
         "blind": _failures(snapshot.blind),
         "probes": [_probe(state) for state in snapshot.probes],
@@ -207,6 +208,15 @@ def _pcie_load(load: PcieLoad) -> Document:
         "transmit_ratio": _number(load.transmit_ratio),
         "window_seconds": _number(load.window_s),
         "source": load.source,
+    }
+
+
+def _pcie_socket(load: SocketPcieLoad) -> Document:
+    return {
+        "socket": load.socket,
+        "receive_bytes_per_second": _number(load.receive_bytes_per_second),
+        "transmit_bytes_per_second": _number(load.transmit_bytes_per_second),
+        "window_seconds": _number(load.window_s),
     }
 
 

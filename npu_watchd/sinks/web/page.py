@@ -16,7 +16,7 @@ from npu_watchd.sinks.web.blindspots import blind_section
 from npu_watchd.sinks.web.devices import devices_section
 from npu_watchd.sinks.web.findings import events_section, findings_section
 from npu_watchd.sinks.web.npu_ports import npu_ports_section
-from npu_watchd.sinks.web.pcie import pcie_section
+from npu_watchd.sinks.web.pcie import pcie_section, pcie_sockets_section
 from npu_watchd.sinks.web.ports import ports_section
 from npu_watchd.sinks.web.probes import probes_section
 
@@ -160,6 +160,7 @@ def _sections(outcome: Outcome) -> Iterable[Markup]:
     yield ports_section(snapshot)
     yield npu_ports_section(snapshot)
     yield pcie_section(snapshot)
+    yield pcie_sockets_section(snapshot)
     yield probes_section(snapshot)
     yield events_section(outcome.journal)
 

@@ -7,7 +7,7 @@ from operator import attrgetter
 
 from markupsafe import Markup
 
-from npu_watchd.model.pcie import SEVERITIES, PcieLink
+from npu_watchd.model.pcie import SEVERITIES, PcieLink, SocketPcieLoad
 from npu_watchd.model.snapshot import Device, Snapshot
 from npu_watchd.sinks.plaintext import clean
 from npu_watchd.sinks.web.table import UNKNOWN, Cell, Column, badge, counts_cell, note, table_section
@@ -23,6 +23,29 @@ def pcie_section(snapshot: Snapshot) -> Markup:
     rows = [device for device in devices if device.identity.pci_address]
     columns = _COLUMNS + (_LOAD if any(device.pcie_load for device in rows) else ())
     return table_section("pcie", "PCIe", columns, rows)
+
+
+def pcie_sockets_section(snapshot: Snapshot) -> Markup:
+    """The load by CPU socket, a row a socket; nothing where it is not measured so."""
+    if not snapshot.pcie_sockets:
+        return Markup()
+    title = "PCIe load by CPU socket, all its devices together"
+    return table_section("pcie-sockets", title, _SOCKET, snapshot.pcie_sockets)
+
+
+def _socket_rate(read: Callable[[SocketPcieLoad], float | None]) -> Callable[[SocketPcieLoad], Cell]:
+    def cell(load: SocketPcieLoad) -> Cell:
+        rate = read(load)
+        return UNKNOWN if rate is None else f"{rate / _GIGA:.1f} GB/s"
+
+    return cell
+
+
+_SOCKET: tuple[Column[SocketPcieLoad], ...] = (
+    Column("Socket", "id", lambda load: str(load.socket)),
+    Column("Memory to devices", "number", _socket_rate(attrgetter("receive_bytes_per_second"))),
+    Column("Devices to memory", "number", _socket_rate(attrgetter("transmit_bytes_per_second"))),
+)
 
 
 def _address(device: Device) -> Cell:
