@@ -18,7 +18,7 @@ from npu_watchd.model.fabric import (
     RdmaPort,
 )
 from npu_watchd.model.ids import DeviceKey
-from npu_watchd.model.pcie import PcieErrors, PcieLink, PcieLoad
+from npu_watchd.model.pcie import PcieErrors, PcieLink, PcieLoad, SocketPcieLoad
 from npu_watchd.model.reading import Failure, FailureKind
 from npu_watchd.model.records import Hccs, MemoryErrors
 from npu_watchd.model.snapshot import Device, Identity, Memory, NpuPort, Outcome, Port, ProbeState
@@ -48,6 +48,7 @@ CONTRACT: dict[str, tuple[str, str]] = {
     "npu_device_pcie_errors_total": ("device_id, severity", "counter"),
     "npu_device_pcie_throughput_bytes_per_second": ("device_id, direction", "gauge"),
     "npu_device_pcie_load_ratio": ("device_id, direction", "gauge"),
+    "npu_node_pcie_throughput_bytes_per_second": ("socket, direction", "gauge"),
     "npu_node_rdma_port_info": ("rdma_device, port, link_layer, firmware, netdev", "gauge"),
     "npu_node_rdma_port_up": ("rdma_device, port", "gauge"),
     "npu_node_rdma_port_state": ("rdma_device, port, state", "gauge"),
@@ -337,6 +338,21 @@ def test_the_fullest_a3_die_keeps_within_its_eighty_series() -> None:
     own = [line for line in shown if not line.startswith("npu_watchd_probe_up")]
     print(f"{len(own)} series of the device, and {len(shown) - len(own)} of its probes' states")
     assert len(own) <= 80
+
+
+def test_a_sockets_load_is_the_nodes_by_direction_as_its_devices_see_it() -> None:
+    sockets = (SocketPcieLoad(0, 12_009_876_544.0, 1_501_313_472.0, 1.0), SocketPcieLoad(1, 0.0, None, 1.0))
+    assert page(outcome([device(0)], pcie_sockets=sockets), "npu_node_pcie") == [
+        'npu_node_pcie_throughput_bytes_per_second{direction="receive",socket="0"} 1.2009876544e+10',
+        'npu_node_pcie_throughput_bytes_per_second{direction="transmit",socket="0"} 1.501313472e+09',
+        'npu_node_pcie_throughput_bytes_per_second{direction="receive",socket="1"} 0.0',
+    ]
+    assert page(outcome([device(0)]), "npu_node_pcie") == []
+
+
+def test_the_largest_intel_machine_costs_sixteen_series() -> None:
+    sockets = tuple(SocketPcieLoad(socket, 1.0, 1.0, 1.0) for socket in range(8))
+    assert len(page(outcome([device(0)], pcie_sockets=sockets), "npu_node_pcie")) == 16
 
 
 def ports_of(number: int) -> dict[PortKey, Port]:

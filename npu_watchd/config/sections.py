@@ -34,7 +34,7 @@ class ToolsSection(Section, frozen=True):
     ibstat: Annotated[Tool, about("State of the host's RoCE and InfiniBand ports.")] = Tool("ibstat")
     rdma: Annotated[Tool, about("The same facts from iproute2.", used=False)] = Tool("rdma")
     perf: Annotated[Tool, about("PCIe load on Kunpeng.")] = Tool("perf")
-    pcm_pcie: Annotated[Tool, about("PCIe load on Intel, by socket: looked for, not run.")] = Tool("pcm-pcie")
+    pcm_pcie: Annotated[Tool, about("PCIe load on Intel, by CPU socket.")] = Tool("pcm-pcie")
     scontrol: Annotated[Tool, about("Slurm's control tool.", used=False)] = Tool("scontrol")
 
 

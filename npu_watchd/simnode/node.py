@@ -156,5 +156,5 @@ listen = [{", ".join(text(address) for address in listen)}]
 
 
 def _host_counts(silicon: Silicon) -> bool:
-    """Whether the load of the PCIe links is perf's or pcm-pcie's to say: what a chip's own driver would say is not simulated."""
+    """Whether the PCIe load is perf's or pcm-pcie's to say: what a chip's own driver would say is not simulated."""
     return bool(silicon.buses) and not silicon.measures_pcie_load

@@ -26,9 +26,9 @@ def answer(tool: str, node: NodeState, argv: tuple[str, ...]) -> Answer:
 
 
 def installed_on(node: NodeState) -> tuple[str, ...]:
-    """The tools that such a node has: hccn_tool where chips have ports, ibstat where the host does RDMA, pcm-pcie on Intel.
+    """The tools that such a node has: hccn_tool where chips have ports, ibstat where the host does RDMA.
 
-    perf is everywhere: it says itself where there is nothing to count.
+    pcm-pcie is on Intel hosts, and perf is everywhere: it says itself where there is nothing to count.
     """
     there = {
         "hccn_tool": any(chip.roce for chip in node.chips),

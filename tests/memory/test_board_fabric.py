@@ -5,7 +5,7 @@ from __future__ import annotations
 from npu_watchd.memory.board import Board, Watch
 from npu_watchd.model.fabric import PortKey, RdmaPort, RdmaPorts
 from npu_watchd.model.ids import NODE, DeviceKey, Subject
-from npu_watchd.model.pcie import AerLine, PcieLink
+from npu_watchd.model.pcie import AerLine, PcieLink, SocketPcieLoad
 from npu_watchd.model.reading import Failure, FailureKind
 from npu_watchd.model.records import DeviceMap
 from npu_watchd.model.snapshot import Snapshot
@@ -114,6 +114,34 @@ def test_an_error_of_this_boot_is_the_chips_once_its_path_is_known_and_a_restart
         assert snapshot.pcie_log_events == {("fatal", "0"): 1, ("nonfatal", "0"): 1}
         assert snapshot.pcie_log_events_before == {("fatal", "0"): 1}
         assert snapshot.kernel_log_lost == 2
+
+
+SOCKETS = (SocketPcieLoad(0, 2e9, 1e9, 1.0), SocketPcieLoad(1, 0.0, None, 1.0))
+BY_SOCKET = Failure(FailureKind.UNSUPPORTED, "PCIe load: nothing on this node tells devices apart")
+LOAD_PERIODS_S = {**FABRIC_PERIODS_S, "pcie_load": 30.0}
+
+
+def test_a_sockets_load_is_the_nodes_and_its_devices_are_not_blind() -> None:
+    board = fabric_board(("pcie_load", NODE, SOCKETS), ("pcie_load", DeviceKey(0), BY_SOCKET))
+    snapshot = board.snapshot(at(90.0), LOAD_PERIODS_S.get)
+    assert (snapshot.pcie_sockets, "pcie_load" in snapshot.blind) == (SOCKETS, False)
+    assert "pcie_load" not in snapshot.devices[DeviceKey(0)].blind
+    late = board.snapshot(at(91.0), LOAD_PERIODS_S.get)
+    assert (late.pcie_sockets, late.blind["pcie_load"].kind) == ((), FailureKind.STALE)
+
+
+def test_a_pcm_that_fails_leaves_the_node_blind_and_takes_nothing_for_idle() -> None:
+    board = fabric_board(("pcie_load", NODE, TIMEOUT), ("pcie_load", DeviceKey(0), BY_SOCKET))
+    snapshot = board.snapshot(at(1.0), LOAD_PERIODS_S.get)
+    assert (snapshot.pcie_sockets, snapshot.blind["pcie_load"]) == ((), TIMEOUT)
+    assert [(state.device_id, state.up) for state in snapshot.probes if state.probe == "pcie_load"] == [(None, False)]
+
+
+def test_where_devices_are_measured_the_node_is_not_blind_for_its_sockets() -> None:
+    snapshot = fabric_board().snapshot(at(1.0), LOAD_PERIODS_S.get)
+    assert (snapshot.pcie_sockets, "pcie_load" in snapshot.blind) == ((), False)
+    switched = fabric_board(("pcie_load", NODE, ())).snapshot(at(1.0), LOAD_PERIODS_S.get)
+    assert (switched.pcie_sockets, "pcie_load" in switched.blind) == ((), False)
 
 
 def test_the_map_and_the_table_say_where_a_port_is_asked_about() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from npu_watchd.model.fabric import NpuPortStatistics, PortCounters, PortKey
 from npu_watchd.model.ids import DeviceKey
-from npu_watchd.model.pcie import PcieErrors, PcieLoad
+from npu_watchd.model.pcie import PcieErrors, PcieLoad, SocketPcieLoad
 from npu_watchd.model.reading import Failure, FailureKind
 from npu_watchd.model.records import Hccs, MemoryErrors, PcieLinkErrors
 from npu_watchd.model.snapshot import Identity, Memory, NpuPort, Outcome, ProbeState, ProbeTally
@@ -92,6 +92,7 @@ def example() -> Outcome:
         pcie_log_events={("correctable", "0"): 4},
         pcie_log_events_before={("correctable", "0"): 3},
         kernel_log_lost=0,
+        pcie_sockets=(SocketPcieLoad(0, 12_009_876_544.0, None, 1.0),),
     )
 
 

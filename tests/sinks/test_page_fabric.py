@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from npu_watchd.model.fabric import NpuPortStatistics, PortCounters, PortKey
-from npu_watchd.model.pcie import PcieErrors, PcieLoad
+from npu_watchd.model.pcie import PcieErrors, PcieLoad, SocketPcieLoad
 from npu_watchd.model.reading import Failure, FailureKind
 from npu_watchd.model.snapshot import Device, Identity, NpuPort, Port
 from tests.sinks.build import device, outcome
@@ -217,6 +217,13 @@ def test_aer_counts_of_both_ends_are_summed_and_unknown_is_no_zero() -> None:
 def test_the_load_is_shown_where_it_is_measured() -> None:
     load = PcieLoad(21.5e9, None, 0.2, "dcmi", receive_ratio=0.684)
     assert links(pcie_device(pcie_load=load))[0][-2:] == ["68 %, 21.5 GB/s", "–"]
+
+
+def test_the_load_of_sockets_is_a_table_of_its_own_and_an_unmeasured_direction_a_dash() -> None:
+    sockets = (SocketPcieLoad(0, 12_009_876_544.0, 1_501_313_472.0, 1.0), SocketPcieLoad(1, 0.0, None, 1.0))
+    page = Page(outcome([pcie_device(pcie_link=pcie_link())], pcie_sockets=sockets))
+    assert table(page, "Memory to devices") == [["0", "12.0 GB/s", "1.5 GB/s"], ["1", "0.0 GB/s", "–"]]
+    assert "PCIe load by CPU socket" not in Page(outcome([pcie_device(pcie_link=pcie_link())])).text
 
 
 def test_a_device_that_is_not_on_pcie_has_no_row() -> None:
