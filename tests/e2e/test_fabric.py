@@ -195,6 +195,52 @@ def test_the_load_of_every_link_is_counted_by_perf_where_it_is_switched_on(tmp_p
         assert throughput == pytest.approx(26e9)
 
 
+def test_an_intel_host_shows_its_sockets_and_says_why_no_device(tmp_path: Path) -> None:
+    node = simulated("pcie_sockets", tmp_path, 240, PCIE)
+    with running(node.config) as daemon:
+        load = "npu_node_pcie_throughput_bytes_per_second"
+        page = daemon.shows(lambda page: page.value(load, socket="1", direction="receive") is not None, "two sockets")
+        assert page.value(load, socket="1", direction="receive") == pytest.approx(22.3e9, rel=0.01)
+        assert page.value(load, socket="0", direction="transmit") is not None
+        assert "npu_device_pcie_throughput_bytes_per_second" not in page.samples
+        assert [one["socket"] for one in daemon.snapshot()["pcie_sockets"]] == [0, 1]
+        assert "pcm-pcie measures whole CPU sockets" in daemon.device("2")["unsupported"]["pcie_load"]
+        assert "PCIe load by CPU socket" in daemon.get("/").text
+        (tmp_path / "bin" / "pcm-pcie").write_text("#!/bin/sh\necho Can not open MSR device >&2\nexit 1\n")
+    with running(node.config) as daemon:
+        daemon.shows(lambda page: page.value("npu_watchd_probe_up", probe="pcie_load") == 0, "pcm-pcie fails")
+        snapshot = daemon.snapshot()
+        assert snapshot["blind"]["pcie_load"]["kind"] == "denied"
+        assert snapshot["pcie_sockets"] == []
+        assert "pcie_load" not in daemon.device("2")["blind"]
+
+
+def test_errors_that_the_kernel_logged_since_boot_are_shown_again_after_a_restart(tmp_path: Path) -> None:
+    node = simulated("quiet", tmp_path, 0, PCIE)
+    slot = node.stand_at(0).chips[2].slot
+    assert slot is not None
+    words = "PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer, (Receiver ID)"
+    kernel = tmp_path / "dev/kmsg"
+    kernel.write_text(f"6,0,1,-;Booting Linux\n3,1,5000000,-;ascend_drv {slot.address}: {words}\n12,2,6,-;{words}\n")
+    count = "npu_node_log_events_total"
+    for _ in ("before a restart", "after it"):
+        with running(node.config) as daemon:
+            page = daemon.shows(
+                lambda page: page.value(count, kind="pcie", code="fatal", device_id="2") is not None, "one of this boot"
+            )
+            assert page.value(count, kind="pcie", code="fatal", device_id="2") == 1
+            (event,) = daemon.snapshot()["pcie_log_events"]
+            assert (event["severity"], event["count"], event["before_start"]) == ("fatal", 1, 1)
+    with running(node.config) as daemon:
+        daemon.shows(
+            lambda page: page.value(count, kind="pcie", code="fatal", device_id="2") == 1, "the one of this boot"
+        )
+        with kernel.open("a") as more:
+            more.write(f"3,3,9000000,-;ascend_drv {slot.address}: {words}\n")
+        daemon.shows(lambda page: page.value(count, kind="pcie", code="fatal", device_id="2") == 2, "and a new one")
+        assert [event["before_start"] for event in daemon.snapshot()["pcie_log_events"]] == [1]
+
+
 # The tree
 
 
