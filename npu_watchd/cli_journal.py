@@ -131,6 +131,6 @@ def _explain_device(settings: Config, rest: tuple[str, ...]) -> None:
 
 def _alert(settings: Config, word: str) -> list[str] | None:
     from npu_watchd.config import limits_of
-    from npu_watchd.rules.explain import alert_explanation
+    from npu_watchd.reference import alert_explanation
 
     return alert_explanation(word, limits_of(settings), frozenset(settings.rules.off))

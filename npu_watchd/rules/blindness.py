@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from npu_watchd.model.finding import Action, Evidence, Severity
-from npu_watchd.model.ids import NODE
+from npu_watchd.model.ids import NODE, DeviceKey
 from npu_watchd.model.reading import NOT_READ_YET, FailureKind
 from npu_watchd.rules.rule import Judgement, Polls, Rule, Unseen, Verified, View
 
@@ -31,6 +31,11 @@ def _wedged(view: View) -> Iterable[Judgement]:
         yield Verified(NODE, f"npu-smi hangs: {hung.detail}", (evidence,), for_polls=polls)
 
 
+def _check(key: DeviceKey, probe: str) -> str:
+    kinds = {"npu_ecc": f"{_TABLE} -t ecc -i {key.npu}", "npu_health": f"{_TABLE} -t health -i {key.npu} -c {key.chip}"}
+    return kinds.get(probe, _TABLE)
+
+
 def _blind(view: View) -> Iterable[Judgement]:
     """By the time that a reading counts as stale its probe has failed for three periods."""
     table = view.snapshot.blind.get("npu_info")
@@ -48,11 +53,13 @@ def _blind(view: View) -> Iterable[Judgement]:
         told = {probe: failure for probe, failure in found.items() if failure is not NOT_READ_YET}
         if told:
             evidence_of = tuple(
-                Evidence(f'npu_watchd_probe_up{{probe="{probe}"}}', failure.detail, "a reading", "", None, _TABLE)
+                Evidence(
+                    f'npu_watchd_probe_up{{probe="{probe}"}}', failure.detail, "a reading", "", None, _check(key, probe)
+                )
                 for probe, failure in sorted(told.items())
             )
-            names = ", ".join(sorted(told))
-            summary = f"device {device.device_id}: {names} cannot be read, so nobody can say that it is healthy"
+            first = min(told)
+            summary = f"device {device.device_id}: nobody can say whether it is healthy: {first}: {told[first].detail}"
             yield Verified(key, summary, evidence_of, for_s=view.limit("untrusted_s", device))
         elif found:
             yield Unseen(key, NOT_READ_YET)

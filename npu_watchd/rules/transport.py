@@ -20,18 +20,18 @@ class _Counter:
 
     name: str
     limit: str
-    per_second: bool = True
-    """False: the limit is on the count in the window."""
+    per_s: float | None = 1.0
+    """Seconds that the limit is about; None: the limit is on the count in the window."""
 
 
 _HOST = (
-    _Counter("symbol_error", "symbol_errors_per_second"),
-    _Counter("link_error_recovery", "link_recoveries_per_second"),
+    _Counter("symbol_error", "symbol_errors_per_hour", 3600.0),
+    _Counter("link_error_recovery", "link_recoveries_per_minute", 60.0),
     _Counter("port_rcv_errors", "receive_errors_per_second"),
     _Counter("port_xmit_discards", "discards_per_second"),
     _Counter("local_ack_timeout_err", "ack_timeouts_per_second"),
-    _Counter("local_link_integrity_errors", "integrity_errors", per_second=False),
-    _Counter("excessive_buffer_overrun_errors", "integrity_errors", per_second=False),
+    _Counter("local_link_integrity_errors", "integrity_errors", per_s=None),
+    _Counter("excessive_buffer_overrun_errors", "integrity_errors", per_s=None),
 )
 _NPU = (
     _Counter("receive_fcs", "npu_crc_errors_per_second"),
@@ -75,8 +75,8 @@ def _climbing(
     window_s = view.limits["port_errors_window_s"]
     for counter in counters:
         grown = view.history.increase(metric, key, ((label, counter.name),), window_s)
-        limit = view.limits[counter.limit] * (window_s if counter.per_second else 1)
-        if ("roce_errors", key) in view.active and counter.per_second:
+        limit = view.limits[counter.limit] * (window_s / counter.per_s if counter.per_s else 1)
+        if ("roce_errors", key) in view.active and counter.per_s:
             limit /= 2
         if grown is not None and grown.count >= limit:
             name = f'increase of {metric}{{{label}="{counter.name}"}}'

@@ -1,0 +1,70 @@
+"""Series that Prometheus computes for the alerts and for the ranking of nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from npu_watchd.reference.fleet_alerts import NAMED, UP
+from npu_watchd.rules import RULES
+
+_QUARANTINING = "|".join(rule.id for rule in RULES if rule.quarantines)
+_SUBJECT = "node, device_id, rdma_device, port"
+_BEGAN = "npu_watchd:finding_began:critical"
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """One recording rule."""
+
+    record: str
+    expr: str
+    what: str
+    """One line for the file and for docs/alerts.md."""
+
+
+RECORDINGS: tuple[Recording, ...] = (
+    Recording(
+        "npu_watchd:node_info:last",
+        "max by (instance, job, node) (npu_node_info)"
+        " or on (instance, job) (npu_watchd:node_info:last and on (instance, job) up)",
+        "The node's name of each target, kept while the target does not answer.",
+    ),
+    Recording(
+        "npu_watchd:finding_active:node",
+        f"npu_watchd_finding_active {NAMED} npu_node_info"
+        " or (npu_watchd:finding_active:node and on (instance, job) up == 0)",
+        "Every finding with its node's name; kept while the target does not answer, since silence mends nothing.",
+    ),
+    Recording(
+        _BEGAN,
+        'npu_watchd:finding_active:node{severity="critical"} unless npu_watchd:finding_active:node offset 10m'
+        " and on (instance, job) up offset 10m == 1",
+        "Critical findings that were not there ten minutes ago, when their daemon did answer.",
+    ),
+    Recording(
+        "npu_watchd:quarantine_candidates:nodes",
+        "count(count by (node) (npu_watchd:finding_active:node"
+        f'{{severity="critical", rule=~"{_QUARANTINING}"}})) or vector(0)',
+        "Nodes that have a critical finding of a rule that can quarantine.",
+    ),
+    Recording(
+        "npu_watchd:quarantine_candidates:share",
+        f"npu_watchd:quarantine_candidates:nodes / count({UP})",
+        "The same as a share of all nodes that Prometheus asks.",
+    ),
+)
+"""Evaluated in this order, before the alerts of the same group."""
+
+RANKING: tuple[Recording, ...] = (
+    Recording(
+        "npu_watchd:device_bad_days:28d",
+        f"count_over_time((max by ({_SUBJECT}) (max_over_time({_BEGAN}[1d])))[28d:1d])",
+        "Of the last 28 days (UTC), those on which a critical finding of the device or port began.",
+    ),
+    Recording(
+        "npu_watchd:node_bad_days:28d",
+        f"count_over_time((max by (node) (max_over_time({_BEGAN}[1d])))[28d:1d])",
+        "Likewise of the node with all its parts: `topk(20, …)` is the ranking of lemons.",
+    ),
+)
+"""Once an hour; Prometheus must keep 29 days or more."""
