@@ -71,6 +71,7 @@ def demo(scenario: str, speed: float, port: int, list_them: bool) -> None:
 
 def _serve(settings: configs.Config, *, announce: bool) -> int:
     """Run the daemon until it is told to stop."""
+    from npu_watchd.codes.overrides import OverridesError
     from npu_watchd.daemon import Daemon
     from npu_watchd.logbook import open_logbook
     from npu_watchd.sinks.systemd import Notifier
@@ -80,7 +81,7 @@ def _serve(settings: configs.Config, *, announce: bool) -> int:
     try:
         daemon = Daemon(settings, open_logbook(), Notifier(os.environ))
         daemon.open()
-    except WebConfigError as error:
+    except (WebConfigError, OverridesError) as error:
         return complain(str(error), BAD_CONFIG)
     except ListenError as error:
         return complain(str(error), FAILED)
@@ -210,6 +211,8 @@ def config_group(context: click.Context, config_file: Path | None) -> None:
 def config_check(group_file: Path | None, file: Path | None, config_file: Path | None) -> None:
     """Validate the config. Exit: 0; 2 naming file, key and cure."""
     from npu_watchd import config as configs
+    from npu_watchd.codes.overrides import OverridesError
+    from npu_watchd.docket import overrides_of
     from npu_watchd.sinks.web.settings import load_settings
     from npu_watchd.sinks.web.yaml_section import WebConfigError
 
@@ -217,7 +220,8 @@ def config_check(group_file: Path | None, file: Path | None, config_file: Path |
     try:
         if settings.web.config_file is not None:
             load_settings(settings.web.config_file)
-    except WebConfigError as error:
+        overrides_of(settings)
+    except (WebConfigError, OverridesError) as error:
         sys.exit(complain(str(error), BAD_CONFIG))
     for key in configs.unused(settings):
         click.echo(f"{key}: accepted, not used by this version", err=True)

@@ -19,8 +19,8 @@ from apscheduler.schedulers.background import BackgroundScheduler
 from npu_watchd import __version__, config
 from npu_watchd.catalogue import CATALOGUE
 from npu_watchd.codes.overrides import OverridesError
-from npu_watchd.decide.cycle import Judged
 from npu_watchd.docket import Docket
+from npu_watchd.herald import Herald
 from npu_watchd.lanes import Lanes, node_name
 from npu_watchd.model.reading import Failure, Tick
 from npu_watchd.model.snapshot import Engine, Outcome
@@ -51,7 +51,6 @@ _NEED_RESTART = (
     *("paths.state_dir", "paths.runtime_dir", "paths.npu_tool_log", "paths.sysfs", "paths.procfs"),
 )
 """Keys that are read once, at the start."""
-_GOOD = frozenset({"finding_resolved", "finding_seen_again"})
 _FIRST_CYCLE_S = 12.0
 """How long the first cycle waits for the first table: the deadline of `npu-smi info`, and some."""
 
@@ -65,7 +64,7 @@ class Daemon:
     """One node's daemon."""
 
     def __init__(self, settings: config.Config, log: Log, notifier: Notifier) -> None:
-        """Raises WebConfigError for a bad [web] config_file, before anything is started."""
+        """Raises WebConfigError for a bad [web] config_file and OverridesError for a bad [codes] file; starts nothing."""
         self._settings = settings
         self._log = log
         self._notifier = notifier
@@ -77,10 +76,6 @@ class Daemon:
         self._cycle_duration_s: float | None = None
         self._clock_jumps = 0
         self._published: Published | None = None
-        self._left_out: frozenset[str] = frozenset()
-        """What the page that somebody last asked for had to leave out."""
-        self._faulty: frozenset[str] = frozenset()
-        """Rules that could not judge in the last cycle."""
         self._runner = ToolRunner(clock=time.monotonic)
         self._docket = Docket(settings, clock, self._warn)
         self._lanes = Lanes(
@@ -90,7 +85,7 @@ class Daemon:
         self._tool_log = ToolLog(settings.paths.npu_tool_log)
         self._kernel_log = KernelLog(settings.paths.dev / "kmsg")
         self._snapshot_file = SnapshotFile(settings.paths.runtime_dir)
-        self._file_problem: str | None = None
+        self._herald = Herald(log)
         self._web = WebServer(
             tuple(settings.web.listen),
             settings.web.config_file,
@@ -230,42 +225,13 @@ class Daemon:
         outcome = Outcome(snapshot, engine, judged.findings, self._docket.journal)
         exposition = Exposition(outcome, CATALOGUE)
         before, self._published = self._published, Published(outcome, exposition)
-        self._write_file(outcome)
+        self._herald.tell_file(self._snapshot_file.write(snapshot_json(outcome)))
         if before is not None:
-            self._tell_problems(before.exposition.problems_met)
-        self._tell(judged)
+            self._herald.tell_left_out(before.exposition.problems_met)
+        self._herald.tell(judged)
         seen = f"STATUS={_count(snapshot.devices_present)} of {_count(snapshot.devices_expected)} devices present"
         self._notifier.send(*(("READY=1",) if before is None else ()), "WATCHDOG=1", seen)
         self._cycle_duration_s = clock().mono_s - began.mono_s
-
-    def _tell(self, judged: Judged) -> None:
-        """A line for each thing that is news."""
-        for change in judged.changes:
-            (self._log.info if change.good else self._log.warning)(change.event, **change.facts)
-        for event in judged.events:
-            if event.rule is not None:
-                say = self._log.info if event.kind in _GOOD else self._log.warning
-                say(event.kind, rule=event.rule, device_id=event.device_id, text=event.text)
-        for rule, fault in judged.faults.items():
-            if rule not in self._faulty:
-                self._log.error("rule_failed", rule=rule, error=fault, costs="its findings are held, the others go on")
-        self._faulty = frozenset(judged.faults)
-
-    def _tell_problems(self, met: tuple[str, ...] | None) -> None:
-        """Once, for as long as page after page has them; None of a page that nobody asked for."""
-        if met is not None:
-            for problem in sorted(set(met) - self._left_out):
-                self._log.warning("metric_left_out", problem=problem)
-            self._left_out = frozenset(met)
-
-    def _write_file(self, outcome: Outcome) -> None:
-        problem = self._snapshot_file.write(snapshot_json(outcome))
-        if problem != self._file_problem:
-            if problem is None:
-                self._log.info("snapshot_file_back")
-            else:
-                self._log.warning("snapshot_file_failed", error=problem, costs="`npu-watchd status` sees no daemon")
-        self._file_problem = problem
 
     def _take_new_config(self) -> None:
         """SIGHUP: a bad file changes nothing but what /metrics says of it."""

@@ -30,7 +30,19 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 """Besides itself, and the package's own `__version__`."""
 
-FREE = {"daemon", "lanes", "docket", "archive", "cli", "cli_journal", "command", "reference", "__main__", "__init__"}
+FREE = {
+    "daemon",
+    "lanes",
+    "docket",
+    "archive",
+    "herald",
+    "cli",
+    "cli_journal",
+    "command",
+    "reference",
+    "__main__",
+    "__init__",
+}
 ONLY_HERE = {
     "subprocess": ("sources/runner.py", "simnode/"),
     "apscheduler": ("daemon.py",),

@@ -135,6 +135,13 @@ def test_the_page_shows_value_limit_and_command() -> None:
     assert "Held: it was found before, and now cannot be seen (ibstat: may not be executed)." in page
 
 
+def test_the_page_begins_with_how_many_and_looks_as_bad_as_the_worst() -> None:
+    page = render_page(found()).decode()
+    assert '<p class="summary state-critical">1 of 1 devices present, 0 blind, worst health: ok, 2 findings</p>' in page
+    page = render_page(replace(found(), findings=(DOWN,))).decode()
+    assert '<p class="summary state-alarm">' in page
+
+
 def test_a_page_without_findings_says_of_what_that_is_true() -> None:
     assert "No rule has found anything in what can be seen." in render_page(outcome([device(0)])).decode()
 

@@ -10,6 +10,7 @@ from importlib.resources import files
 
 from markupsafe import Markup
 
+from npu_watchd.model.finding import Severity
 from npu_watchd.model.snapshot import HEALTH_STATES, Outcome, Port, Snapshot
 from npu_watchd.sinks.plaintext import clean
 from npu_watchd.sinks.web.blindspots import blind_section
@@ -76,8 +77,8 @@ def render_page(outcome: Outcome, *, stale_s: float | None = None) -> bytes:
     at = datetime.fromtimestamp(snapshot.at.wall_s, UTC)
     page = _PAGE.format(
         node=clean(snapshot.node, 256),
-        summary=summary(snapshot),
-        look=_look(snapshot),
+        summary=summary(outcome),
+        look=_look(outcome),
         counts=_counts(snapshot),
         stale=_stale(stale_s),
         sections=Markup("\n").join(_sections(outcome)),
@@ -90,9 +91,16 @@ def render_page(outcome: Outcome, *, stale_s: float | None = None) -> bytes:
     return page.encode(errors="replace")
 
 
-def summary(snapshot: Snapshot) -> str:
-    """One line: how many devices are here, how many cannot be seen well, the worst health, the links that are down."""
-    return ", ".join([_devices(snapshot), *_links_down(snapshot)])
+def summary(outcome: Outcome) -> str:
+    """One line: how many devices are here and can be seen, the worst health, the links that are down, the findings."""
+    snapshot = outcome.snapshot
+    return ", ".join([_devices(snapshot), *_links_down(snapshot), *_found(outcome)])
+
+
+def _found(outcome: Outcome) -> Iterable[str]:
+    count = len(outcome.findings)
+    if count:
+        yield f"{count} finding{'s' if count > 1 else ''}"
 
 
 def _devices(snapshot: Snapshot) -> str:
@@ -120,10 +128,15 @@ def _missed_ports(snapshot: Snapshot) -> list[Port]:
     return [port for port in snapshot.ports.values() if port.expected and port.up is False]
 
 
-def _look(snapshot: Snapshot) -> str:
-    """The colour of the summary: not a calm one while a port is down that should be up."""
-    worst = _worst(snapshot)
-    return "warning" if worst == "ok" and _missed_ports(snapshot) else worst
+def _look(outcome: Outcome) -> str:
+    """The colour of the summary: never a calmer one than the worst finding's."""
+    worst = _worst(outcome.snapshot)
+    critical = [finding for finding in outcome.findings if finding.severity is Severity.CRITICAL]
+    if any(finding.quarantines for finding in critical):
+        return "critical"
+    if critical and worst != "critical":
+        return "alarm"
+    return "warning" if worst == "ok" and (outcome.findings or _missed_ports(outcome.snapshot)) else worst
 
 
 def _worst(snapshot: Snapshot) -> str:
