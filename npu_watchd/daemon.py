@@ -64,7 +64,7 @@ class Daemon:
     """One node's daemon."""
 
     def __init__(self, settings: config.Config, log: Log, notifier: Notifier) -> None:
-        """Raises WebConfigError for a bad [web] config_file and OverridesError for a bad [codes] file; starts nothing."""
+        """Raises WebConfigError or OverridesError for a bad file of the config, before anything is started."""
         self._settings = settings
         self._log = log
         self._notifier = notifier

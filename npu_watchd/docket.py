@@ -44,8 +44,10 @@ class Docket:
         self._notes: list[Event] = []
         self._ahead_s = 0.0
         """History time is the monotonic clock and this."""
-        self._kept: tuple[Finding, ...] | None = None
-        """Findings as they were last handed to the archive."""
+        self._kept: tuple[Finding, ...] = ()
+        """Findings of the newest cycle."""
+        self._lasting: frozenset[object] | None = None
+        """What of them the archive was last handed; None: nothing yet."""
 
     def open(self, version: str) -> None:
         """Take up what was kept when the daemon last ran, and begin to tell."""
@@ -116,12 +118,14 @@ class Docket:
         """Write what is left; what stands goes on standing, since a daemon that ends has seen nothing heal."""
         now = self._clock()
         last = self._judging.note("daemon_stopped", "npu-watchd was stopped", now.wall_s)
-        self._archive.close(self._batch((last,), self._kept or ()), _LAST_WRITE_S)
+        self._archive.close(self._batch((last,), self._kept), _LAST_WRITE_S)
         if self._pusher is not None:
             self._pusher.close(_LAST_WRITE_S)
 
     def _batch(self, events: tuple[Event, ...], findings: tuple[Finding, ...]) -> Batch:
-        changed = findings != self._kept
+        # Values move with every cycle; what a restart must find again does not.
+        lasting = frozenset((one.key, one.severity, one.held, one.since_s) for one in findings)
+        changed, self._lasting = lasting != self._lasting, lasting
         self._kept = findings
         return Batch(self._history.changes(), events, findings if changed else None)
 
