@@ -115,8 +115,8 @@ def _worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 def _change_event(change: Change, now: Moment) -> Event:
     said = ", ".join(f"{key} {value}" for key, value in change.facts.items() if key != "device_id")
     device_id = change.facts.get("device_id")
-    words = change.event.replace("_", " ")
     whose = f"device {device_id}: " if device_id is not None else ""
+    words = (change.event.removeprefix("device_") if whose else change.event).replace("_", " ")
     text = f"{whose}{words}{f' ({said})' if said else ''}"
     return Event(0, now.wall_s, change.event, text, None if device_id is None else str(device_id), None, change.facts)
 
