@@ -51,6 +51,7 @@ _NEED_RESTART = (
     *("paths.state_dir", "paths.runtime_dir", "paths.npu_tool_log", "paths.sysfs", "paths.procfs"),
 )
 """Keys that are read once, at the start."""
+_HURRY_S = 1.0
 _FIRST_CYCLE_S = 12.0
 """How long the first cycle waits for the first table: the deadline of `npu-smi info`, and some."""
 
@@ -76,6 +77,9 @@ class Daemon:
         self._cycle_duration_s: float | None = None
         self._clock_jumps = 0
         self._published: Published | None = None
+        self._hurried_s = float("-inf")
+        self._news = 0
+        """Of the board, as of the last cycle that was hurried."""
         self._runner = ToolRunner(clock=time.monotonic)
         self._docket = Docket(settings, clock, self._warn)
         self._lanes = Lanes(
@@ -174,7 +178,10 @@ class Daemon:
         self._log.info("stopped")
 
     def _worked(self, probe: str) -> None:
-        if probe == "npu_info" and self._published is None:
+        """What may have to page somebody does not wait for the next cycle: one is made at once."""
+        news = self._board.news()
+        if (probe == "npu_info" and self._published is None) or (self._published is not None and news != self._news):
+            self._news = news
             self._hurry_cycle()
 
     def _lane_failed(self, error: Exception) -> None:
@@ -182,7 +189,12 @@ class Daemon:
         self._log.error("lane_failed", error=str(error), exc_info=error)
 
     def _hurry_cycle(self) -> None:
-        self._scheduler.modify_job("cycle", next_run_time=_now())
+        """At once, but not more than one a second: what climbs on sixteen devices is one story."""
+        now_s = time.monotonic()
+        if self._hurried_s > now_s:
+            return  # one is on its way, and will see what has come
+        self._hurried_s = max(now_s, self._hurried_s + _HURRY_S)
+        self._scheduler.modify_job("cycle", next_run_time=_now() + timedelta(seconds=self._hurried_s - now_s))
 
     def _read_logs(self) -> None:
         said = self._kernel_log.poll()

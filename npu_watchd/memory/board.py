@@ -109,6 +109,11 @@ class Board:
         with self._lock:
             return self._edition + self._readings.refusals
 
+    def news(self) -> int:
+        """Grows whenever a reading came that a rule may have to page somebody for."""
+        with self._lock:
+            return self._readings.news
+
     def cards(self) -> list[tuple[int, tuple[int, ...], str | None, bool, Mapping[int, int]]]:
         """For whom to ask, of the newest table: NPU id, chips, their name, whether they have ids, and logic ids."""
         with self._lock:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from npu_watchd.memory.news import is_news
 from npu_watchd.model.ids import NODE, DeviceKey, Subject
 from npu_watchd.model.reading import NOT_READ_YET, Failure, FailureKind, Reading, Tick
 from npu_watchd.model.snapshot import Device, ProbeState, ProbeTally
@@ -55,6 +56,8 @@ class Readings:
     tallies: dict[str, _Tally] = field(default_factory=dict)
     refusals: int = 0
     """Grows whenever `unsupported` answers otherwise than before."""
+    news: int = 0
+    """Grows with each record that cannot wait for the next cycle."""
 
     def put(self, reading: Reading[Any]) -> None:
         slot = self.slots.setdefault((reading.probe, reading.subject), _Slot())
@@ -63,6 +66,7 @@ class Readings:
         if isinstance(reading.result, Failure):
             slot.failures += 1
         else:
+            self.news += slot.good is not None and is_news(slot.good.result, reading.result)
             slot.good = reading
             slot.successes += 1
         refused = self.unsupported(reading.probe, reading.subject)
