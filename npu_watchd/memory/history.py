@@ -96,6 +96,10 @@ class History:
         """Since when the newest known value has held, spells of not knowing left aside; None: never known."""
         return self._states.since(name, subject)
 
+    def ever(self, name: str, subject: Subject) -> bool:
+        """Whether it has held within what is remembered."""
+        return self._states.ever(name, subject)
+
     def spells(self, name: str, subject: Subject, window_s: float, *, value: bool = True) -> tuple[Spell, ...]:
         """Spells of `value` that began or ended in the window, oldest first; one that fills it whole is not there."""
         return self._states.spells(name, subject, value, self._now_s - window_s)

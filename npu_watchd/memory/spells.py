@@ -53,6 +53,11 @@ class Timeline:
     def since_s(self) -> float | None:
         return self.at[-1] if self.at else None
 
+    @property
+    def ever(self) -> bool:
+        """Whether it has held within what is kept: of two transitions one is into it."""
+        return len(self.at) > 1 or (bool(self.at) and self.last)
+
     def spells(self, value: bool, start_s: float) -> tuple[Spell, ...]:
         """Spells of `value` that began or ended after `start_s`, oldest first."""
         size = len(self.at)

@@ -53,6 +53,10 @@ class States:
         line = self._lines.get((name, subject))
         return line.since_s if line else None
 
+    def ever(self, name: str, subject: Subject) -> bool:
+        line = self._lines.get((name, subject))
+        return line is not None and line.ever
+
     def spells(self, name: str, subject: Subject, value: bool, start_s: float) -> tuple[Spell, ...]:
         line = self._lines.get((name, subject))
         return line.spells(value, start_s) if line else ()

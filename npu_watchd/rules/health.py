@@ -16,6 +16,8 @@ from npu_watchd.rules.rule import Judgement, Rule, Unseen, Verified, View
 from npu_watchd.rules.sight import blind
 
 _SPELL = "error_code:"
+_WINDOWS = 2
+"""How far back a rule on repeats looks, in its own windows: what came back at once belongs to what was just before."""
 
 
 def _unhealthy(view: View) -> Iterable[Judgement]:
@@ -95,9 +97,9 @@ def _code_evidence(key: DeviceKey, found: _Judged) -> Evidence:
     )
 
 
-def _occurrences(view: View, key: DeviceKey, code: str) -> tuple[Occurrence, ...]:
-    """Every stay of the code on the device that the history knows."""
-    spells = view.history.spells(f"{_SPELL}{code}", key, KEPT_S)
+def _occurrences(view: View, key: DeviceKey, code: str, window_s: float = KEPT_S) -> tuple[Occurrence, ...]:
+    """Every stay of the code on the device that the history knows, or those that began or ended in the window."""
+    spells = view.history.spells(f"{_SPELL}{code}", key, window_s)
     return tuple(Occurrence(spell.began_s, spell.ended_s) for spell in spells)
 
 
@@ -107,7 +109,9 @@ def _returning(view: View) -> Iterable[Judgement]:
     for key, _ in view.devices():
         for name in view.history.names(_SPELL, key):
             code = name.removeprefix(_SPELL)
-            by_code.setdefault(code, {})[key] = _occurrences(view, key, code)
+            rule = lookup(code, view.overrides).repeats
+            if rule is not None:
+                by_code.setdefault(code, {})[key] = _occurrences(view, key, code, _WINDOWS * rule.window_s)
     left = {code: hardware(some, view.jobs) for code, some in by_code.items()}
     for key, device in view.devices():
         found = list(_repeated(view, key, left))

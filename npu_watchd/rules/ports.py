@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import inf
 
 from npu_watchd.model.fabric import PortKey
 from npu_watchd.model.ids import DeviceKey
@@ -38,7 +37,7 @@ def ports(view: View) -> Iterator[SeenPort]:
     """All ports that are or should be in use: one that never was up is nobody's loss."""
     for key, port in view.snapshot.ports.items():
         # What was up before the daemon was started anew is missed as well.
-        if port.expected or view.history.spells("port_up", key, inf):
+        if port.expected or view.history.ever("port_up", key):
             rdma = key.rdma_device
             yield SeenPort(
                 key=key,
@@ -55,7 +54,7 @@ def ports(view: View) -> Iterator[SeenPort]:
                 downs_check=f"cat /sys/class/infiniband/{rdma}/ports/{key.port}/counters/link_downed",
             )
     for npu, device in view.devices():
-        if not view.history.spells("npu_port_up", npu, inf):
+        if not view.history.ever("npu_port_up", npu):
             continue
         roce, logic_id = device.roce, device.device_id
         up = roce.link_up if roce else None

@@ -417,6 +417,15 @@ def test_a_flapping_port_has_spells_up_and_down() -> None:
     assert history.spells("port_up", PORT, 150.0) == (Spell(120.0, 240.0),)
 
 
+@pytest.mark.parametrize(
+    ("seen", "ever"), [([], False), ([False], False), ([True], True), ([False, True, False], True), ([None], False)]
+)
+def test_a_port_was_ever_up_only_where_somebody_saw_it(seen: list[bool | None], ever: bool) -> None:
+    ports = (None if up is None else port(up=up) for up in seen)
+    history, _ = past(*((60.0 * step, node(port=one)) for step, one in enumerate(ports)))
+    assert history.ever("port_up", PORT) is ever
+
+
 def test_a_port_that_is_gone_is_down_and_one_that_nobody_sees_is_unknown() -> None:
     gone = Port(PORT, present=False, expected=True, facts=None, counters=None)
     history, _ = past((0.0, node(port=port())), (60.0, node(port=gone)))

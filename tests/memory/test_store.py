@@ -22,12 +22,12 @@ from npu_watchd.memory.history import Changes, History
 from npu_watchd.memory.rows import PointRow
 from npu_watchd.memory.store import Loaded, Store
 from npu_watchd.memory.stored import subject_of_text, text_of_subject
-from npu_watchd.model.fabric import PortCounters, PortKey, RdmaPort
+from npu_watchd.model.fabric import PortKey
 from npu_watchd.model.finding import Action, Event, Evidence, Finding, Severity
 from npu_watchd.model.ids import NODE, DeviceKey, Subject
 from npu_watchd.model.reading import Failure, FailureKind
-from npu_watchd.model.records import MemoryErrors
-from npu_watchd.model.snapshot import Identity, Port
+from npu_watchd.model.snapshot import Identity
+from tests.memory import month
 from tests.memory.past import CHIP, DOUBLE, ERRORS, PORT, SINGLE, chip, hbm, node, port
 
 ROOT = Path(__file__).parents[2]
@@ -556,27 +556,8 @@ def test_beyond_its_size_the_oldest_goes_and_the_file_shrinks(path: Path) -> Non
 
 
 def test_thirty_days_of_a_noisy_node_take_less_than_twenty_megabytes(path: Path) -> None:
-    """Every ten minutes an error on each of 16 devices and on each of 10 ports; a port that flaps; 288 lines a day."""
-    store, history, lines = opened(path), History(), list[Event]()
-    keys = [PortKey(f"mlx5_{index}", 1) for index in range(10)]
-    for step in range(30 * 144):
-        devices = [chip(DeviceKey(n), memory_errors={"hbm": MemoryErrors(step, 0, step, 0)}) for n in range(16)]
-        ports = {}
-        for key in keys:
-            state = "Down" if key == keys[0] and step % 6 == 0 else "Active"
-            facts = RdmaPort(key.rdma_device, 1, state=state, physical_state="LinkUp")
-            errors = {"symbol_error": step, "port_rcv_errors": step // 2}
-            counters = PortCounters(key, errors=errors, link_downs=step // 6)
-            ports[key] = Port(key, present=True, expected=True, facts=facts, counters=counters)
-        history.observe(node(*devices, ports=ports), 1000.0 + 600.0 * step)
-        lines.append(event(2 * step + 1, history.now_s, text="Correctable errors climb: 12 in 1 h, 10 are too many."))
-        lines.append(event(2 * step + 2, history.now_s, text="Port mlx5_0/1 is down: Down, LinkUp."))
-        if step % 6 == 5:
-            assert store.write(Batch(history.changes(), tuple(lines))) is None
-            lines.clear()
-        if step % 144 == 143:
-            assert store.prune(history.now_s) is None
-    assert store.prune(history.now_s) is None
+    store = opened(path)
+    history = month.live(store, days=30)
     files = [found.stat().st_size for found in path.parent.iterdir()]
     assert sum(files) < 20 << 20
     climbed = history.increase(ERRORS, DeviceKey(7), SINGLE, 1e9)
