@@ -46,12 +46,13 @@ _WATCH_S = 2.0
 _JUMP_S = 2.0
 """Wall and monotonic clock further apart than this between two looks: somebody set the clock."""
 _TOOL_LOG_S = 5.0
+_NEWS_S = 0.5
+"""How soon the cycle comes after news: until then the rest of a round may bring more, and a cycle that runs is over."""
 _NEED_RESTART = (
     *("web.listen", "web.config_file", "engine.tool_share", "fabric.exclude_devices"),
     *("paths.state_dir", "paths.runtime_dir", "paths.npu_tool_log", "paths.sysfs", "paths.procfs"),
 )
 """Keys that are read once, at the start."""
-_HURRY_S = 1.0
 _FIRST_CYCLE_S = 12.0
 """How long the first cycle waits for the first table: the deadline of `npu-smi info`, and some."""
 
@@ -77,9 +78,8 @@ class Daemon:
         self._cycle_duration_s: float | None = None
         self._clock_jumps = 0
         self._published: Published | None = None
-        self._hurried_s = float("-inf")
-        self._news = 0
-        """Of the board, as of the last cycle that was hurried."""
+        self._heard = 0
+        """Of the board's news, what a cycle was hurried for."""
         self._runner = ToolRunner(clock=time.monotonic)
         self._docket = Docket(settings, clock, self._warn)
         self._lanes = Lanes(
@@ -178,23 +178,22 @@ class Daemon:
         self._log.info("stopped")
 
     def _worked(self, probe: str) -> None:
-        """What may have to page somebody does not wait for the next cycle: one is made at once."""
-        news = self._board.news()
-        if (probe == "npu_info" and self._published is None) or (self._published is not None and news != self._news):
-            self._news = news
-            self._hurry_cycle()
+        if self._published is None:
+            if probe == "npu_info":
+                self._hurry_cycle(0.0)
+        elif (news := self._board.news()) != self._heard:
+            self._heard = news
+            self._hurry_cycle(_NEWS_S)
 
     def _lane_failed(self, error: Exception) -> None:
         """A fault of ours must not end a lane: it is logged, and the next turn comes."""
         self._log.error("lane_failed", error=str(error), exc_info=error)
 
-    def _hurry_cycle(self) -> None:
-        """At once, but not more than one a second: what climbs on sixteen devices is one story."""
-        now_s = time.monotonic()
-        if self._hurried_s > now_s:
-            return  # one is on its way, and will see what has come
-        self._hurried_s = max(now_s, self._hurried_s + _HURRY_S)
-        self._scheduler.modify_job("cycle", next_run_time=_now() + timedelta(seconds=self._hurried_s - now_s))
+    def _hurry_cycle(self, within_s: float) -> None:
+        """Never later than it would come anyway, so that news upon news cannot put it off."""
+        soon = _now() + timedelta(seconds=within_s)
+        if self._scheduler.get_job("cycle").next_run_time > soon:
+            self._scheduler.modify_job("cycle", next_run_time=soon)
 
     def _read_logs(self) -> None:
         said = self._kernel_log.poll()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 from npu_watchd.model.fabric import NpuLink, NpuLinkHistory, RdmaPorts
 from npu_watchd.model.pcie import PcieErrors, PcieLink
-from npu_watchd.model.records import EccChip, HealthChip, InfoTable
+from npu_watchd.model.records import EccChip, Hccs, HealthChip, InfoTable, PcieLinkErrors
 
 
 def is_news(before: object, now: object) -> bool:
@@ -12,27 +15,20 @@ def is_news(before: object, now: object) -> bool:
 
     Values that always move (temperatures, memory in use, traffic) and rates of errors are none: they can wait.
     """
-    if type(before) is not type(now):
-        return False
-    return _telling(before) != _telling(now)
+    telling = _TELLING.get(type(now))
+    return telling is not None and type(before) is type(now) and telling(before) != telling(now)
 
 
-def _telling(record: object) -> object:
-    match record:
-        case InfoTable():
-            return {(row.npu, row.chip): (row.health, row.trusted) for row in record.devices}
-        case HealthChip():
-            return record.health, record.error_codes
-        case EccChip():
-            return record.hbm, record.ddr
-        case NpuLink():
-            return record.up
-        case NpuLinkHistory():
-            return record.down_count
-        case RdmaPorts():
-            return {port.key: port.up for port in record.ports}
-        case PcieErrors():
-            return record.both_ends("nonfatal"), record.both_ends("fatal")
-        case PcieLink():
-            return record.narrow
-    return None
+_TELLING: Mapping[type, Callable[[Any], object]] = {
+    InfoTable: lambda table: {(row.npu, row.chip): (row.health, row.trusted) for row in table.devices},
+    HealthChip: lambda chip: (chip.health, chip.error_codes),
+    EccChip: lambda chip: (chip.hbm, chip.ddr),
+    Hccs: lambda hccs: (hccs.healthy, hccs.error_counts),
+    NpuLink: lambda link: link.up,
+    NpuLinkHistory: lambda history: history.down_count,
+    RdmaPorts: lambda ports: {port.key: port.up for port in ports.ports},
+    PcieErrors: lambda errors: (errors.both_ends("nonfatal"), errors.both_ends("fatal")),
+    PcieLinkErrors: lambda errors: errors.counts,
+    PcieLink: lambda link: link.narrow,
+}
+"""Kind of record → what of it may page somebody."""

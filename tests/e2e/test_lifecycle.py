@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import signal
@@ -16,6 +17,7 @@ import pytest
 from npu_watchd.simnode import scenario_file
 from tests.e2e.fake_tool import FakeTool, node_at
 from tests.e2e.harness import (
+    QUICK,
     Daemon,
     Running,
     children_of,
@@ -257,3 +259,20 @@ def test_on_a_quiet_node_there_is_not_one_line_after_the_first(tool: FakeTool) -
         at = daemon.snapshot()["at"]
         until(lambda: daemon.snapshot()["at"] > at + 2, "ten more cycles")
         assert daemon.lines[lines:] == []
+
+
+# The cycle
+
+
+def test_a_count_that_climbs_is_judged_at_once_however_long_the_cycle(tool: FakeTool) -> None:
+    tool.shows(QUIET)
+    tool.write_config(QUICK.replace('cycle = "200ms"', 'cycle = "10m"'))
+    with running(tool.config) as daemon:
+        until(lambda: tool.calls().count("info -t ecc -i 7") >= 2, "all counts were read")
+        tool.shows(node_at("double_bit_then_reset", 130))
+
+        def found() -> bool:
+            findings = json.loads(daemon.get("/api/v1/findings").body)["findings"]
+            return ("hbm_double_bit", "3") in {(finding["rule"], finding["device_id"]) for finding in findings}
+
+        until(found, "the error is found")

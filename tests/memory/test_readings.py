@@ -45,6 +45,19 @@ def test_a_failure_does_not_take_a_record_away_before_its_time() -> None:
     assert fresh(readings, 181) == TIMEOUT
 
 
+@pytest.mark.parametrize(
+    ("results", "news"),
+    [((UP,), 0), ((UP, NpuLink(up=True)), 0), ((UP, NpuLink(up=False)), 1), ((UP, TIMEOUT, UP), 0), ((TIMEOUT, UP), 0)],
+)
+def test_news_is_a_record_that_says_something_else_than_the_one_before(results: tuple[object, ...], news: int) -> None:
+    assert held(*results).news == news
+
+
+def test_a_probe_whose_answers_always_differ_brings_no_news() -> None:
+    first, second = PortCounters(PORT, link_downs=1), PortCounters(PORT, link_downs=2)
+    assert held(first, second, probe="rdma_counters", subject=PORT).news == 0
+
+
 def test_nothing_is_fresh_of_a_probe_that_is_switched_off_or_was_never_read() -> None:
     assert fresh(held(UP, probe="hccn_stat"), 1, "hccn_stat") is NOT_READ_YET
     assert fresh(Readings(), 1) is NOT_READ_YET
