@@ -1,0 +1,30 @@
+"""All cases, and how one is played."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tests.scenarios.label import Case, Text
+from tests.scenarios.faults import FAULTS
+from tests.scenarios.score import Score, score
+from tests.scenarios.site import Site
+from tests.scenarios.stagehand import play
+from tests.scenarios.ugly import UGLY
+from tests.scenarios.stories import FAULT_STORIES, UGLY_STORIES
+
+FAULT_CASES: tuple[Case, ...] = (*FAULTS, *FAULT_STORIES)
+HEALTHY_CASES: tuple[Case, ...] = (*UGLY, *UGLY_STORIES)
+CASES: tuple[Case, ...] = (*FAULT_CASES, *HEALTHY_CASES)
+
+
+def played(case: Case) -> Score:
+    """Play a case and hold it against its labels."""
+    if isinstance(case.how, Text):
+        with TemporaryDirectory() as directory:
+            watch = play(case.how, case.name.replace(" ", "_"), Path(directory))
+    else:
+        site = Site()
+        case.how.tell(site)
+        watch = site.watch
+    return score(case.expected, watch.episodes, case.speed)
