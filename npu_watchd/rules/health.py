@@ -12,12 +12,15 @@ from npu_watchd.codes.tiers import TIERS
 from npu_watchd.memory.history import KEPT_S
 from npu_watchd.model.finding import Action, Evidence, Severity
 from npu_watchd.model.ids import DeviceKey
+from npu_watchd.model.reading import Failure, FailureKind
 from npu_watchd.rules.rule import Judgement, Rule, Unseen, Verified, View
 from npu_watchd.rules.sight import blind
 
 _SPELL = "error_code:"
 _WINDOWS = 2
 """How far back a rule on repeats looks, in its own windows: what came back at once belongs to what was just before."""
+_NO_WORD = Failure(FailureKind.UNPARSEABLE, "npu-smi has no word for the device's health")
+_NO_CODES = Failure(FailureKind.EXIT, "npu-smi tells the device's health, and not its error codes")
 
 
 def _unhealthy(view: View) -> Iterable[Judgement]:
@@ -35,14 +38,12 @@ def _unhealthy(view: View) -> Iterable[Judgement]:
                 quarantines=device.health == "critical",
             )
         elif device.health == "unknown":
-            because = blind(device, "npu_info", "npu_health")
-            if because is not None:
-                yield Unseen(key, because)
+            yield Unseen(key, blind(device, "npu_info", "npu_health") or _NO_WORD)
 
 
 def _active_codes(view: View) -> Iterable[Judgement]:
     for key, device in view.devices():
-        because = blind(device, "npu_health")
+        because = blind(device, "npu_health") or (_NO_CODES if device.error_codes is None else None)
         if because is not None:
             yield Unseen(key, because)
             continue

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from npu_watchd.model.finding import Action, Evidence, Severity
 from npu_watchd.model.ids import DeviceKey
 from npu_watchd.model.pcie import PcieLink
-from npu_watchd.model.reading import Failure, FailureKind
+from npu_watchd.model.reading import NOT_READ_YET, Failure, FailureKind
 from npu_watchd.model.snapshot import Device
 from npu_watchd.rules.rule import Judgement, Polls, Rule, Unseen, Verified, View
-from npu_watchd.rules.sight import blind
+from npu_watchd.rules.sight import blind, unread
 
 _AER = "npu_device_pcie_errors_total"
 _IDLE = Failure(FailureKind.STALE, "the device is idle, and an idle link may be slow to save power")
@@ -23,7 +23,7 @@ def _busy(device: Device) -> bool | None:
 
 def _degraded(view: View) -> Iterable[Judgement]:
     for key, device in view.devices():
-        because = blind(device, "pcie_link")
+        because = blind(device, "pcie_link") or unread(device, "pcie_link", device.pcie_link)
         if because is not None:
             yield Unseen(key, because)
         elif device.pcie_link is not None:
@@ -68,6 +68,9 @@ def _errors(view: View) -> Iterable[Judgement]:
             yield Unseen(key, because)
         elif found is not None:
             yield found
+        elif device.pcie_link is None:
+            # How many corrected errors are too many depends on the lanes, and nobody knows them.
+            yield Unseen(key, blind(device, "pcie_link") or NOT_READ_YET)
 
 
 def _source(device: Device, severity: str) -> str:
@@ -110,7 +113,7 @@ def _correctable(view: View, key: DeviceKey, device: Device) -> Verified | None:
 
 def _saturated(view: View) -> Iterable[Judgement]:
     for key, device in view.devices():
-        because = blind(device, "pcie_load")
+        because = blind(device, "pcie_load") or unread(device, "pcie_load", device.pcie_load)
         if because is not None:
             yield Unseen(key, because)
             continue

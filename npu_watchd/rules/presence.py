@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from npu_watchd.model.finding import Action, Evidence, Severity
-from npu_watchd.model.ids import NODE
+from npu_watchd.model.ids import NODE, DeviceKey
 from npu_watchd.rules.rule import Judgement, Polls, Rule, Unseen, Verified, View
 from npu_watchd.rules.sight import blind
 
@@ -35,7 +35,9 @@ def _fewer_than_expected(view: View, polls: Polls) -> Iterable[Judgement]:
         if "npu_info" in snapshot.blind:
             yield Unseen(NODE, snapshot.blind["npu_info"])
         return
-    never_seen = (snapshot.devices_expected or 0) - len(snapshot.devices)
+    # Who was missing before the daemon was started anew still is, under a finding of its own that is held.
+    missed = {key for rule, key in view.active if rule == "device_missing" and isinstance(key, DeviceKey)}
+    never_seen = (snapshot.devices_expected or 0) - len(snapshot.devices.keys() | missed)
     if never_seen > 0:
         seen = Evidence(
             "npu_devices_present", snapshot.devices_present, snapshot.devices_expected, "", None, "npu-smi info"

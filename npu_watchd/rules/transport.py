@@ -11,7 +11,7 @@ from npu_watchd.model.finding import Action, Evidence, Severity
 from npu_watchd.model.ids import Subject
 from npu_watchd.model.snapshot import Device
 from npu_watchd.rules.rule import Judgement, Polls, Rule, Unseen, Verified, View
-from npu_watchd.rules.sight import blind, port_blind
+from npu_watchd.rules.sight import blind, port_blind, unread
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +85,11 @@ def _climbing(
 
 def _optics(view: View) -> Iterable[Judgement]:
     for key, device in view.devices():
-        because = blind(device, "hccn_optical")
+        module = device.roce.optical if device.roce else None
+        because = blind(device, "hccn_optical") or unread(device, "hccn_optical", module)
         if because is not None:
             yield Unseen(key, because)
             continue
-        module = device.roce.optical if device.roce else None
         # Without a link the other end may be dark: that is the other rule's, and no sign of this module.
         if module is None or module.present is False or device.roce is None or device.roce.link_up is False:
             continue
