@@ -11,7 +11,7 @@ from npu_watchd.model.ids import DeviceKey, Subject
 from npu_watchd.model.reading import Failure, FailureKind, Reading, Run, Tick
 from npu_watchd.sources.agenda import Agenda, Plan, Task
 from npu_watchd.sources.probe import Probe, Wait, ask
-from npu_watchd.sources.rounds import Card, Pace, health_of, rounds
+from npu_watchd.sources.rounds import VITAL_RANK, Card, Pace, health_of, rounds
 
 _LONG_SHARE = 1 / 3
 """Of its deadline: a call that failed after longer than that is taken for one that hung (assumption)."""
@@ -71,6 +71,8 @@ class Lane:
         self._orders = orders
         self._lock = threading.Lock()
         self._unwell: frozenset[DeviceKey] = frozenset()
+        self._failed: set[Task] = set()
+        """Those whose newest call brought nothing."""
         self._known: tuple[Orders, int] | None = None
         """From which orders and which edition of the ledger `_wanted` was made."""
         self._wanted: Mapping[Task, Plan] = {}
@@ -106,7 +108,8 @@ class Lane:
                 self._agenda.done(task, began.mono_s, ended.mono_s, succeeded=succeeded, timed_out=timed_out)
         if task.probe == "npu_info" and succeeded:
             self._plan(orders, ended.mono_s)
-            self._follow_up(others, ended.mono_s)
+            self._follow_up(others, task in self._failed, ended.mono_s)
+        (self._failed.discard if succeeded else self._failed.add)(task)
         return task.probe
 
     def idle_s(self) -> float:
@@ -136,10 +139,17 @@ class Lane:
         with self._lock:
             self._agenda.plan(self._wanted, now_s)
 
-    def _follow_up(self, others: bool, now_s: float) -> None:
-        """Other chips than before: map and list say why. A chip that has just stopped being OK: its health does."""
+    def _follow_up(self, others: bool, again: bool, now_s: float) -> None:
+        """Other chips than before: map and list say why. A chip that has just stopped being OK: its health does.
+
+        again: the table before could not be read. What failed with it, and keeps devices blind, is asked anew at once:
+        else the end of an outage would look like the beginning of another, of each device.
+        """
         unwell = frozenset(self._ledger.unwell())
         with self._lock:
+            if again:
+                vital = [task for task, plan in self._wanted.items() if plan.rank == VITAL_RANK]
+                self._agenda.hurry([task for task in vital if task in self._failed], now_s)
             if others:
                 self._agenda.hurry([task for task in self._wanted if task.probe in ("npu_map", "npu_list")], now_s)
             self._agenda.hurry(health_of(self._wanted, unwell - self._unwell), now_s)

@@ -9,9 +9,11 @@ from npu_watchd.model.ids import DeviceKey, Subject
 from npu_watchd.sources.agenda import LAST_RANK, Plan, Task
 from npu_watchd.sources.probe import Probe, Scope, Target
 
+VITAL_RANK = 2
+"""Of what tells whether a device is well."""
 # What tells whether a device is there and well comes first, whatever the cap on the tool leaves room for. The map comes
 # before the first table, so that devices have their logic ids from the first cycle on.
-_RANKS = {"npu_map": 0, "npu_info": 1, "npu_health": 2, "npu_ecc": 2, "npu_list": 3}
+_RANKS = {"npu_map": 0, "npu_info": 1, "npu_health": VITAL_RANK, "npu_ecc": VITAL_RANK, "npu_list": 3}
 
 
 @dataclass(frozen=True, slots=True)

@@ -168,6 +168,21 @@ def test_a_table_that_cannot_be_read_is_no_other_chips() -> None:
     assert node.advance(15) == ["info"]
 
 
+def test_what_failed_with_the_table_is_asked_anew_as_soon_as_there_is_a_table() -> None:
+    node = Node(node_of(0, 1))
+    node.settle()
+    gone = Failure(FailureKind.EXIT, "dcmi module initialize failed. ret is -8005")
+    well = dict(node.tool.answers)
+    node.tool.answers = dict.fromkeys(well, gone)
+    for _ in range(4):
+        node.advance(15)
+    node.tool.answers = well
+    back = node.advance(15)
+    assert back[0] == "info"
+    assert {"info -t health -i 0 -c 0", "info -t health -i 1 -c 0", "info -t ecc -i 0", "info -t ecc -i 1"} <= set(back)
+    assert node.advance(15) == ["info"]
+
+
 def test_what_a_chip_does_not_support_is_asked_once() -> None:
     tool = node_of(0)
     tool.answers["info -t ecc -i 0"] = "This device does not support querying ecc.\n"
