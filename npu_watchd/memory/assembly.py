@@ -35,7 +35,8 @@ from npu_watchd.model.snapshot import Device, Identity, Memory, NpuPort
 
 _WORDS = {"OK": "ok", "Warning": "warning", "Alarm": "alarm", "Critical": "critical", "UNKNOWN": "unknown"}
 _BAD = ("critical", "alarm", "warning")
-
+BAD_WORDS = frozenset(word for word, state in _WORDS.items() if state in _BAD)
+"""As npu-smi prints them."""
 
 _ABSENT = {
     "npu_info": Failure(
@@ -63,6 +64,8 @@ class Facts:
     vital: frozenset[str]
     code_tier: Callable[[str], str]
     """An error code → how bad it is said to be."""
+    health_outdated: bool = False
+    """The table has called the chip's health bad since its newest record of `npu_health` was read."""
 
 
 def device_of(facts: Facts) -> Device:
@@ -90,7 +93,9 @@ def device_of(facts: Facts) -> Device:
         identity=facts.identity,
         profile=facts.profile,
         present=present,
-        health="unknown" if present is False else merged_health(row.health if row else None, said, asked=asked),
+        health="unknown"
+        if present is False
+        else merged_health(row.health if row else None, said, asked=asked, outdated=facts.health_outdated),
         error_codes=said.error_codes if said else None,
         code_tiers={code: facts.code_tier(code) for code in (said.error_codes or ())} if said else {},
         power_watts=row.power_watts if row else None,
@@ -122,18 +127,19 @@ def _of(kind: type[R], record: object) -> R | None:
     return record if isinstance(record, kind) else None
 
 
-def merged_health(table: str | None, said: HealthChip | None, *, asked: bool) -> str:
+def merged_health(table: str | None, said: HealthChip | None, *, asked: bool, outdated: bool = False) -> str:
     """The worse of the table's word and `-t health`'s; `ok` only when both say so.
 
     table: None where the row is missing or untrusted. asked: False where the chip does not answer `-t health`, so that
     the table's word is all there is. A bad word counts by itself, a good one does not: npu-smi prints OK for a health
-    query that failed.
+    query that failed. outdated: the table has had a bad word since `-t health` was read. An OK from then confirms none
+    of now: of a chip that is bad and has no error code `-t health` says OK as well.
     """
     words = [_WORDS[word] for word in (table, said.health if said else None) if word is not None]
     for bad in _BAD:
         if bad in words:
             return bad
-    sure = words == ["ok", "ok"] if asked else words[:1] == ["ok"] and table is not None
+    sure = words == ["ok", "ok"] and not outdated if asked else words[:1] == ["ok"] and table is not None
     return "ok" if sure else "unknown"
 
 

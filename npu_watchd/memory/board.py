@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from npu_watchd.memory.assembly import Facts, device_of
+from npu_watchd.memory.assembly import BAD_WORDS, Facts, device_of
 from npu_watchd.memory.harbour import Harbour
 from npu_watchd.memory.pcie_messages import Counts, PcieMessages
 from npu_watchd.memory.readings import Periods, Readings
@@ -69,6 +69,8 @@ class Board:
         self._trouble = ToolTrouble()
         self._pcie_messages = PcieMessages()
         self._edition = 0
+        self._called_bad_s: dict[DeviceKey, float] = {}
+        """When the table last called a chip's health bad (monotonic)."""
 
     def configure(self, node: str, expected: int | None, ports: frozenset[PortKey] = frozenset()) -> None:
         """Take what a reloaded config says of the node."""
@@ -224,6 +226,7 @@ class Board:
             unsupported=unsupported,
             vital=watch.vital,
             code_tier=self._code_tier,
+            health_outdated=self._readings.read_before("npu_health", key, self._called_bad_s.get(key)),
         )
 
     def _learn(self, reading: Reading[Any]) -> bool:
@@ -231,6 +234,8 @@ class Board:
         if isinstance(record, InfoTable):
             before = set(self._roster.rows)
             changed = self._roster.see_table(record)
+            bad = (key for key, row in self._roster.rows.items() if row.health in BAD_WORDS)
+            self._called_bad_s.update(dict.fromkeys(bad, reading.taken_at.mono_s))
             self._readings.forget(before - set(self._roster.rows))
             return changed
         if isinstance(record, DeviceMap):

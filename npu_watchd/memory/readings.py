@@ -87,6 +87,12 @@ class Readings:
             return slot.newest.result
         return NOT_READ_YET
 
+    def read_before(self, probe: str, subject: Subject, instant_s: float | None) -> bool:
+        """Whether the newest record is from before that monotonic instant; False where either is not there."""
+        slot = self.slots.get((probe, subject))
+        good = slot.good if slot else None
+        return good is not None and instant_s is not None and good.taken_at.mono_s < instant_s
+
     def fresh_of(self, probe: str, now: Tick, period_s: Periods) -> Mapping[Subject, object]:
         """Every fresh record of a probe, by subject."""
         found = {subject: self.fresh(probe, subject, now, period_s) for name, subject in self.slots if name == probe}

@@ -19,7 +19,9 @@ from npu_watchd.rules.sight import blind
 _SPELL = "error_code:"
 _WINDOWS = 2
 """How far back a rule on repeats looks, in its own windows: what came back at once belongs to what was just before."""
-_NO_WORD = Failure(FailureKind.UNPARSEABLE, "npu-smi has no word for the device's health")
+_UNSURE = Failure(
+    FailureKind.STALE, "npu-smi has no word for its health, or an OK that `-t health` has not confirmed yet"
+)
 _NO_CODES = Failure(FailureKind.EXIT, "npu-smi tells the device's health, and not its error codes")
 
 
@@ -38,7 +40,7 @@ def _unhealthy(view: View) -> Iterable[Judgement]:
                 quarantines=device.health == "critical",
             )
         elif device.health == "unknown":
-            yield Unseen(key, blind(device, "npu_info", "npu_health") or _NO_WORD)
+            yield Unseen(key, blind(device, "npu_info", "npu_health") or _UNSURE)
 
 
 def _active_codes(view: View) -> Iterable[Judgement]:

@@ -9,9 +9,12 @@ from npu_watchd.model.fabric import Limits as ModuleLimits
 from npu_watchd.model.fabric import OpticalLane, OpticalModule
 from npu_watchd.model.finding import Action, Evidence, Severity
 from npu_watchd.model.ids import Subject
+from npu_watchd.model.reading import Failure, FailureKind
 from npu_watchd.model.snapshot import Device
 from npu_watchd.rules.rule import Judgement, Polls, Rule, Unseen, Verified, View
 from npu_watchd.rules.sight import blind, port_blind, unread
+
+_NO_LINK = Failure(FailureKind.STALE, "its port has no link, and the other end may be dark")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +93,11 @@ def _optics(view: View) -> Iterable[Judgement]:
         if because is not None:
             yield Unseen(key, because)
             continue
-        # Without a link the other end may be dark: that is the other rule's, and no sign of this module.
-        if module is None or module.present is False or device.roce is None or device.roce.link_up is False:
+        if module is None or module.present is False or device.roce is None:
+            continue
+        if device.roce.link_up is False:
+            # The other end may be dark: that is the other rule's, and no sign of this module. Nor is it mended by it.
+            yield Unseen(key, _NO_LINK)
             continue
         evidence = tuple(_faults(view, device, module))
         if evidence:

@@ -63,6 +63,10 @@ class Text:
     """Likewise the whole node: another boot id."""
     jumps: tuple[tuple[float, float], ...] = ()
     """From which second on the wall clock is by how many seconds wrong."""
+    versions: tuple[tuple[float, str], ...] = ()
+    """From which second on tool and driver have which version; the tool's layout changes with it."""
+    swaps: tuple[tuple[float, int], ...] = ()
+    """From which second on which card, counted from 0, is another one: it has another serial number."""
 
 
 @dataclass(frozen=True, slots=True)

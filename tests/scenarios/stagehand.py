@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path, PurePath
 
@@ -56,17 +56,17 @@ class _Life:
 class _Node:
     """The scenario's node, at the time of the life that runs."""
 
-    def __init__(self, scenario: Scenario, directory: Path, speed: int) -> None:
+    def __init__(self, text: Text, scenario: Scenario, directory: Path) -> None:
         self.directory = directory
-        self.speed = speed
+        self.speed = text.speed
         self.stage = Stage()
         self.life = _Life(0.0, 0.0, "")
-        self._jumps: tuple[tuple[float, float], ...] = ()
+        self._text = text
         # Nothing in a scenario happens between two seconds, and a second's state serves some twenty calls.
-        self._state_at = lru_cache(2)(lambda second: state_at(scenario, second))
+        self._state_at = lru_cache(2)(lambda second: _altered(text, state_at(scenario, second), second))
 
-    def begin(self, life: _Life, jumps: tuple[tuple[float, float], ...]) -> None:
-        self.stage, self.life, self._jumps = Stage(), life, jumps
+    def begin(self, life: _Life) -> None:
+        self.stage, self.life = Stage(), life
 
     def second(self) -> float:
         """Of the scenario."""
@@ -74,7 +74,7 @@ class _Node:
 
     def clock(self) -> Tick:
         """The daemon's: monotonic since this life began, and the wall clock with whatever is wrong about it."""
-        off_s = [by_s for since_s, by_s in self._jumps if since_s <= self.second()]
+        off_s = [by_s for since_s, by_s in self._text.jumps if since_s <= self.second()]
         return Tick(self.stage.clock().mono_s, NOON_S + self.second() + (off_s[-1] if off_s else 0.0))
 
     def state(self) -> NodeState:
@@ -109,13 +109,25 @@ def play(text: Text, name: str, directory: Path, see: See | None = None) -> Watc
     file.write_text(_toml(text, name), encoding="utf-8")
     scenario = scenario_file.load(file)
     settings = config.load(node.install(file, directory / "node", speed=0), defaults=DEFAULTS)
-    acted = _Node(scenario, directory / "node", text.speed)
+    acted = _Node(text, scenario, directory / "node")
     watch, history = Watch(), History()
     for life in _lives(text):
-        acted.begin(life, text.jumps)
+        acted.begin(life)
         history = History.restore(history.everything())
         _live(acted, settings, history, watch, watch.findings, see)
     return watch
+
+
+def _altered(text: Text, state: NodeState, second: float) -> NodeState:
+    """What a scenario file cannot say: versions and cards that are changed."""
+    for since_s, version in text.versions:
+        if second >= since_s:
+            state = replace(state, tool_version=version, driver_version=version)
+    swapped = {at for since_s, at in text.swaps if second >= since_s}
+    cards = tuple(
+        replace(card, serial_number=f"NEW{at:09d}") if at in swapped else card for at, card in enumerate(state.cards)
+    )
+    return replace(state, cards=cards) if swapped else state
 
 
 def _toml(text: Text, name: str) -> str:
