@@ -133,7 +133,7 @@ def parse(kind: str, file: Path | None) -> None:
     KIND is one of:
       npu-smi-info npu-smi-map npu-smi-list npu-smi-ecc npu-smi-health npu-smi-block npu-smi-proc-mem
       hccn-link hccn-link-stat hccn-stat hccn-speed hccn-net-health hccn-optical
-      ibstat rdma-link aer lspci perf-stat pcm-pcie
+      ibstat rdma-link aer lspci perf-stat pcm-pcie cgroup
     """
     import msgspec
 
@@ -157,6 +157,7 @@ def _kinds() -> Mapping[str, Callable[[str], object]]:
     from npu_watchd.parsers import (
         blocks,
         card_list,
+        cgroup,
         device_map,
         ecc,
         hccn,
@@ -193,6 +194,7 @@ def _kinds() -> Mapping[str, Callable[[str], object]]:
         "lspci": lspci.parse,
         "perf-stat": perf_stat.parse,
         "pcm-pcie": pcm.parse,
+        "cgroup": cgroup.parse,
     }
 
 

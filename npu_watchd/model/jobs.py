@@ -1,0 +1,127 @@
+"""Who is on a chip: a process that cannot be mistaken for another, and the job that it belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from npu_watchd.model.ids import DeviceKey
+from npu_watchd.model.records import ProcessRow
+
+
+class Scheduler(StrEnum):
+    """Who gave the job its id; two ids are only comparable within one of these."""
+
+    SLURM = "slurm"
+    KUBERNETES = "kubernetes"
+    """The id is the pod's uid; the pod's name where only the environment speaks."""
+    VOLCANO = "volcano"
+    """A Volcano job by its name: only the environment tells it."""
+    LSF = "lsf"
+    PBS = "pbs"
+    MAPPING = "mapping"
+    """The site's own mapping folder; its ids are the site's."""
+    DOCKER = "docker"
+    CONTAINERD = "containerd"
+    CRIO = "crio"
+    PODMAN = "podman"
+    ISULAD = "isulad"
+    CONTAINER = "container"
+    """A container whose runtime left no name in the path."""
+    SESSION = "session"
+    """A login session of systemd, by its number since boot."""
+    UNIT = "unit"
+    """A service or scope of systemd; `user@1000.service/NAME` where it is a user's own."""
+    USER = "user"
+    """All that is known is whose process it is."""
+
+
+class Source(StrEnum):
+    """What the job was read from. The kernel vouches for all but `mapping` (the site) and `environ` (the process)."""
+
+    MAPPING = "mapping"
+    CGROUP = "cgroup"
+    ENVIRON = "environ"
+    SESSION = "session"
+    UNIT = "unit"
+    USER = "user"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ProcessKey:
+    """One process for as long as the node is up: a pid that is used again has another start."""
+
+    pid: int
+    """As the procfs that we read numbers it."""
+    started_ticks: int
+    """Clock ticks since boot: field 22 of /proc/PID/stat."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class JobKey:
+    """What makes two processes the same job; ids of different schedulers never do."""
+
+    scheduler: Scheduler
+    id: str
+
+    def __str__(self) -> str:
+        return f"{self.scheduler} {self.id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job as one of its processes shows it. Compare jobs by `key`: the rest may differ from process to process."""
+
+    scheduler: Scheduler
+    id: str
+    """Printable, without blanks, at most 200 characters."""
+    user: str | None = None
+    """Name, or the uid in digits where it has no name; None: not known."""
+    name: str | None = None
+    """What the user calls it; None: not told, or told by an environment that contradicts the cgroup."""
+    step: str | None = None
+    """Slurm's step: a number, `batch`, `extern` or `interactive`."""
+    pod: str | None = None
+    """The Kubernetes pod's uid, where the job runs in one."""
+    container: str | None = None
+    """The innermost container's id, 64 hexadecimal digits."""
+
+    @property
+    def key(self) -> JobKey:
+        return JobKey(self.scheduler, self.id)
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceProcess:
+    """A process on a chip, as the tool lists it."""
+
+    device: DeviceKey
+    device_id: int | None
+    """The chip's logic id, which names its file in a mapping folder; None: not known yet."""
+    row: ProcessRow
+
+
+@dataclass(frozen=True, slots=True)
+class Attribution:
+    """What is known of one process on one chip."""
+
+    device: DeviceKey
+    pid: int
+    """As the tool printed it: in a container's numbering where `process.pid` differs."""
+    name: str | None
+    memory_bytes: int | None
+    process: ProcessKey | None = None
+    """None: gone, unreadable, or not ours to see."""
+    started_wall_s: float | None = None
+    """Unix seconds."""
+    user: str | None = None
+    """The process's real user."""
+    job: Job | None = None
+    """None: unknown, which is never the same job as another unknown."""
+    source: Source | None = None
+    """None with `job`."""
+    note: str | None = None
+    """What a person should know: why nothing is known, or who says otherwise."""
+    variables: Mapping[str, str] | None = None
+    """The variables of parsers/environ.py that the process was started with; None: its environ could not be read."""
