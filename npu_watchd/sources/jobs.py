@@ -1,0 +1,266 @@
+"""From the pids on the chips to jobs, without ever taking one process for another.
+
+A process is known by pid and start. What is read of it is read once while it lives; each later look costs one read of
+its stat. A pid is not looked up where that could meet another process: one that started after the tool was asked, one
+with another name where that cannot be told, a container's own pid on the host.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from npu_watchd.model.jobs import Attribution, DeviceProcess, ProcessKey, Scheduler
+from npu_watchd.model.reading import Failure, FailureKind
+from npu_watchd.model.records import ProcessRow
+from npu_watchd.parsers import cgroup, environ
+from npu_watchd.parsers.lines import ParseError
+from npu_watchd.parsers.process_files import ProcessStat
+from npu_watchd.sources.claims import ProcessFacts, believed
+from npu_watchd.sources.mapping_dir import MappingDir
+from npu_watchd.sources.process_tree import ProcessTree, user_name
+from npu_watchd.sources.sweep import Sweep
+
+V = TypeVar("V")
+
+_SWEEP_S = 5.0
+"""A look at 128 processes takes milliseconds; one that takes seconds has met something that hangs."""
+_SLOW_S = 0.3
+"""For what waits on others: environ, on the process's own memory lock; a user's name, on a directory server."""
+_COMM = 15
+"""Characters of a name that the kernel keeps, and npu-smi prints without its colons."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """The process behind a row, or why there is none."""
+
+    stat: ProcessStat | None = None
+    note: str | None = None
+
+    @property
+    def key(self) -> ProcessKey | None:
+        return ProcessKey(self.stat.pid, self.stat.started_ticks) if self.stat else None
+
+
+class JobFinder:
+    """Blocks where procfs does: call it through JobSweep. For one thread at a time."""
+
+    def __init__(
+        self,
+        procfs: Path,
+        mapping_dir: Path | None,
+        monotonic: Callable[[], float],
+        name_of: Callable[[int], str | None] = user_name,
+        ticks_per_second: int = os.sysconf("SC_CLK_TCK"),
+    ) -> None:
+        """name_of: a uid's user name. monotonic: seconds, only for the words of a hang."""
+        self._tree = ProcessTree(procfs)
+        self._slow_tree = ProcessTree(procfs)
+        self._mapping = MappingDir(mapping_dir) if mapping_dir is not None else None
+        self._name_of = name_of
+        self._ticks_per_second = ticks_per_second
+        self._facts: dict[ProcessKey, ProcessFacts] = {}
+        self._names: dict[int, str] = {}
+        self._slurm_places = False
+        self._task: Callable[[], object] = lambda: None
+        self._slow = Sweep("job environ", self._do_task, monotonic, _SLOW_S, lambda: self._slow_tree.reading)
+
+    @property
+    def reading(self) -> str:
+        """The file that is read at the moment."""
+        return self._tree.reading
+
+    def find(self, listed: Iterable[DeviceProcess], listed_ago_s: float | None = None) -> tuple[Attribution, ...]:
+        """In the order of `listed`.
+
+        listed_ago_s: seconds since the tool that listed them was started; a process that is younger is another one.
+        None: not known; then a name that differs is taken for another process.
+        """
+        rows = tuple(listed)
+        seen = self._all_seen({item.row for item in rows}, listed_ago_s)
+        facts = {key: self._facts_of(key) for key in {found.key for found in seen.values()} if key is not None}
+        # What is incomplete because of a hang, or because the process ended meanwhile, is read again.
+        self._facts = {key: known for key, (known, whole) in facts.items() if whole}
+        self._slurm_places = self._slurm_places or any(
+            known.cgroup is not None and known.cgroup.scheduler is Scheduler.SLURM for known, _ in facts.values()
+        )
+        mapped = self._mapped({item.device_id for item in rows})
+        return tuple(self._attribution(item, seen[item.row], facts, mapped.get(item.device_id, ())) for item in rows)
+
+    def _attribution(
+        self,
+        item: DeviceProcess,
+        seen: _Seen,
+        facts: Mapping[ProcessKey, tuple[ProcessFacts, bool]],
+        mapped: tuple[str, ...] | Failure,
+    ) -> Attribution:
+        row = item.row
+        if seen.key is None:
+            return Attribution(item.device, row.pid, row.name, row.memory_bytes, note=seen.note)
+        known, _ = facts[seen.key]
+        if row.container_pid is not None and known.namespace_pid not in (None, row.container_pid):
+            note = f"pid {row.pid} is {known.namespace_pid} in its container, the listed one was {row.container_pid}"
+            return Attribution(item.device, row.pid, row.name, row.memory_bytes, note=note)
+        no_mapping = mapped.detail if isinstance(mapped, Failure) else None
+        claim = believed(known, () if isinstance(mapped, Failure) else mapped, self._slurm_places)
+        notes = [seen.note, no_mapping, claim.note]
+        return Attribution(
+            item.device,
+            row.pid,
+            row.name,
+            row.memory_bytes,
+            process=seen.key,
+            started_wall_s=known.started_wall_s,
+            user=known.user,
+            job=claim.job,
+            source=claim.source,
+            note="; ".join(note for note in notes if note) or None,
+            variables=known.environ.variables if known.environ else None,
+        )
+
+    # Which process a row means
+
+    def _all_seen(self, rows: set[ProcessRow], ago_s: float | None) -> dict[ProcessRow, _Seen]:
+        stats = {pid: self._tree.stat(pid) for pid in {row.pid for row in rows}}
+        uptime_s = self._tree.uptime_s() if ago_s is not None else None
+        listed_s = uptime_s - ago_s if isinstance(uptime_s, float) and ago_s is not None else None
+        seen = {row: self._seen(row, stats[row.pid], listed_s) for row in rows}
+        inside = [row for row, found in seen.items() if found.stat is None and _may_be_inside(row, stats[row.pid])]
+        if inside and self._tree.sees_all():
+            seen |= self._inside(inside, listed_s)
+        return seen
+
+    def _seen(self, row: ProcessRow, stat: ProcessStat | Failure, listed_s: float | None) -> _Seen:
+        if isinstance(stat, Failure):
+            if stat.kind is not FailureKind.MISSING:
+                return _Seen(note=stat.detail)
+            if row.name is None:
+                return _Seen(note=f"pid {row.pid} is not one of this PID namespace")
+            return _Seen(note=f"pid {row.pid} has ended since it was listed")
+        name = stat.name.replace(":", "").strip()
+        if stat.kernel_thread:
+            return _Seen(note=f"pid {row.pid} is a kernel thread here, which holds no chip")
+        if row.name is None and name:
+            return _Seen(note=f"npu-smi could not name pid {row.pid}: the process of that number here may be another")
+        if self._younger(stat, listed_s):
+            return _Seen(note=f"pid {row.pid} is now another process than the one that was listed")
+        if row.name is not None and name[:_COMM] != row.name[:_COMM]:
+            if listed_s is None:
+                return _Seen(note=f"pid {row.pid} is named {name!r} now: it may be another process")
+            return _Seen(stat, f"it calls itself {name!r} now")
+        return _Seen(stat)
+
+    def _younger(self, stat: ProcessStat, listed_s: float | None) -> bool:
+        return listed_s is not None and stat.started_ticks / self._ticks_per_second > listed_s
+
+    def _inside(self, rows: list[ProcessRow], listed_s: float | None) -> dict[ProcessRow, _Seen]:
+        """Rows whose pid is a container's own: the one process with that number in a namespace of its own, if any."""
+        wanted = {row: row.pid if row.container_pid is None else row.container_pid for row in rows}
+        found: dict[int, list[ProcessStat]] = {number: [] for number in wanted.values()}
+        for pid in self._tree.pids():
+            status = self._tree.status(pid)
+            if isinstance(status, Failure) or len(status.namespace_pids) < 2:
+                continue
+            stat = self._tree.stat(pid) if status.namespace_pids[-1] in found else None
+            if isinstance(stat, ProcessStat):
+                found[status.namespace_pids[-1]].append(stat)
+        return {row: self._only(row, found[number], listed_s) for row, number in wanted.items()}
+
+    def _only(self, row: ProcessRow, candidates: list[ProcessStat], listed_s: float | None) -> _Seen:
+        where = f"pid {row.pid} is of another PID namespace"
+        if len(candidates) != 1:
+            return _Seen(note=f"{where}; {len(candidates) or 'no'} processes of this node have that number in theirs")
+        if self._younger(candidates[0], listed_s):
+            return _Seen(note=f"{where}; the one with that number started after it was listed")
+        return _Seen(candidates[0], f"{where}; here it is {candidates[0].pid}")
+
+    # What is read of a process
+
+    def _facts_of(self, key: ProcessKey) -> tuple[ProcessFacts, bool]:
+        """The facts, and whether they are all that there will ever be."""
+        if key in self._facts:
+            return self._facts[key], True
+        group, status = self._parsed(key, "cgroup", cgroup.parse), self._tree.status(key.pid)
+        text = self._slowly(lambda: self._slow_tree.text(key.pid, "environ"))
+        boot_s = self._tree.boot_wall_s()
+        after = self._tree.stat(key.pid)
+        if isinstance(after, Failure) or after.started_ticks != key.started_ticks:
+            return ProcessFacts(key, note="it ended while it was read"), False
+        uid = None if isinstance(status, Failure) else status.uid
+        owner = None if isinstance(group, Failure) else group.uid if group.job_uid is None else group.job_uid
+        failures = [found for found in (group, status, text) if isinstance(found, Failure)]
+        facts = ProcessFacts(
+            key,
+            cgroup=None if isinstance(group, Failure) else group,
+            environ=None if isinstance(text, Failure) else environ.parse(text),
+            namespace_pid=None if isinstance(status, Failure) else (status.namespace_pids or (None,))[-1],
+            uid=uid,
+            user=self._user(uid),
+            owner=self._user(owner),
+            started_wall_s=None if boot_s is None else boot_s + key.started_ticks / self._ticks_per_second,
+            note="; ".join(found.detail for found in failures) or None,
+        )
+        named = all(number in self._names for number in (uid, owner) if number is not None)
+        return facts, named and all(found.kind is FailureKind.DENIED for found in failures)
+
+    def _parsed(self, key: ProcessKey, name: str, parse: Callable[[str], V]) -> V | Failure:
+        text = self._tree.text(key.pid, name)
+        if isinstance(text, Failure):
+            return text
+        try:
+            return parse(text)
+        except ParseError as error:
+            return Failure(FailureKind.UNPARSEABLE, f"{self._tree.reading}: {error}")
+
+    def _user(self, uid: int | None) -> str | None:
+        """The digits where it has no name, or where the directory server does not answer: then not for good."""
+        if uid is None or uid in self._names:
+            return None if uid is None else self._names[uid]
+        name = self._slowly(lambda: self._name_of(uid))
+        if isinstance(name, Failure):
+            return str(uid)
+        self._names[uid] = name if name and name.isprintable() and len(name) <= 64 else str(uid)
+        return self._names[uid]
+
+    def _slowly(self, task: Callable[[], V]) -> V | Failure:
+        """WEDGED at once while an earlier one hangs: at most one thread is ever lost."""
+        self._task = task
+        return self._slow()  # type: ignore[return-value]  # what the task returns
+
+    def _do_task(self) -> object:
+        return self._task()
+
+    def _mapped(self, device_ids: set[int | None]) -> dict[int | None, tuple[str, ...] | Failure]:
+        if self._mapping is None:
+            return {}
+        return {number: self._mapping.jobs(number) for number in device_ids if number is not None}
+
+
+def _may_be_inside(row: ProcessRow, stat: ProcessStat | Failure) -> bool:
+    """The pid may be a container's own: the tool found no process of that number, or one that holds no chip."""
+    if isinstance(stat, Failure):
+        return row.name is None and stat.kind is FailureKind.MISSING
+    return row.name is None or stat.kernel_thread
+
+
+class JobSweep:
+    """A finder within a deadline: a hang in procfs costs one thread and a Failure, never the lane that asks."""
+
+    def __init__(self, finder: JobFinder, monotonic: Callable[[], float], deadline_s: float = _SWEEP_S) -> None:
+        self._finder = finder
+        self._asked: tuple[tuple[DeviceProcess, ...], float | None] = ((), None)
+        self._sweep = Sweep("jobs", self._find, monotonic, deadline_s, lambda: finder.reading)
+
+    def find(
+        self, listed: Iterable[DeviceProcess], listed_ago_s: float | None = None
+    ) -> tuple[Attribution, ...] | Failure:
+        """As JobFinder.find, or WEDGED; back within the deadline."""
+        self._asked = (tuple(listed), listed_ago_s)
+        return self._sweep()
+
+    def _find(self) -> tuple[Attribution, ...]:
+        return self._finder.find(*self._asked)
