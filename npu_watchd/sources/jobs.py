@@ -82,7 +82,10 @@ class JobFinder:
         """
         rows = tuple(listed)
         seen = self._all_seen({item.row for item in rows}, listed_ago_s)
-        facts = {key: self._facts_of(key) for key in {found.key for found in seen.values()} if key is not None}
+        keys = {found.key for found in seen.values() if found.key is not None}
+        # /proc/stat is long, and slow to make, where there are many cores.
+        boot_s = None if keys <= self._facts.keys() else self._tree.boot_wall_s()
+        facts = {key: self._facts_of(key, boot_s) for key in keys}
         # What is incomplete because of a hang, or because the process ended meanwhile, is read again.
         self._facts = {key: known for key, (known, whole) in facts.items() if whole}
         self._slurm_places = self._slurm_places or any(
@@ -180,13 +183,12 @@ class JobFinder:
 
     # What is read of a process
 
-    def _facts_of(self, key: ProcessKey) -> tuple[ProcessFacts, bool]:
+    def _facts_of(self, key: ProcessKey, boot_s: int | None) -> tuple[ProcessFacts, bool]:
         """The facts, and whether they are all that there will ever be."""
         if key in self._facts:
             return self._facts[key], True
         group, status = self._parsed(key, "cgroup", cgroup.parse), self._tree.status(key.pid)
         text = self._slowly(lambda: self._slow_tree.text(key.pid, "environ"))
-        boot_s = self._tree.boot_wall_s()
         after = self._tree.stat(key.pid)
         if isinstance(after, Failure) or after.started_ticks != key.started_ticks:
             return ProcessFacts(key, note="it ended while it was read"), False
