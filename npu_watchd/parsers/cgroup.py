@@ -60,7 +60,8 @@ _RUNTIMES = {
 _USER = re.compile(r"/user-(?P<uid>[0-9]{1,10})\.slice(?=/|$)")
 _SESSION = re.compile(r"/user-[0-9]{1,10}\.slice/session-(?P<id>c?[0-9]{1,10})\.scope(?=/|$)")
 _MANAGER = re.compile(r"/user-[0-9]{1,10}\.slice/(?P<name>user@[0-9]{1,10}\.service)(?=/|$)")
-_UNIT = re.compile(r"/(?P<name>[^/\s]{1,150}\.(?:service|scope))(?=/|$)")
+_UNIT = re.compile(r"/(?P<name>[\w:.@\\-]{1,150}\.(?:service|scope))(?=/|$)", re.ASCII)
+"""The characters that systemd.unit(5) allows; a user can make a folder of any name below his manager."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -158,10 +158,12 @@ def _unset(environ: Environ) -> str | None:
 
 
 def _among(mapped: tuple[str, ...], job: JobKey) -> str | None:
-    """The id of the mapping that means this job: `12` means PBS's `12.server`, but of `12[1]` and `12[2]` neither."""
+    """The id of the mapping that means this job: `12` means `12.server` of PBS, but not `12[1]` of an array."""
     if job.id in mapped:
         return job.id
-    alike = [id_ for id_ in mapped if _number(id_) == _number(job.id)]
+    if job.scheduler in _CLUSTERS:
+        return None
+    alike = [id_ for id_ in mapped if id_.partition(".")[0] == job.id.partition(".")[0]]
     return alike[0] if len(alike) == 1 else None
 
 

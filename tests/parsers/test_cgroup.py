@@ -209,6 +209,17 @@ def test_a_group_that_a_user_can_make_is_no_schedulers_job(path: str) -> None:
     assert (found.scheduler, found.job, found.pod) == (None, None, None)
 
 
+@pytest.mark.parametrize("name", ["\x1b[31mred.service", "a b.service", "x" * 200 + ".service", '";drop.scope'])
+def test_a_folder_that_is_named_as_no_unit_can_be_is_none(name: str) -> None:
+    manager = "user.slice/user-1000.slice/user@1000.service"
+    assert cgroup.parse(f"0::/{manager}/app.slice/{name}\n").unit == "user@1000.service"
+
+
+def test_a_unit_with_an_escaped_dash_keeps_its_name() -> None:
+    found = cgroup.parse("0::/system.slice/system-my\\x2dtrainer.slice/my\\x2dtrainer@1.service\n")
+    assert found.unit == "my\\x2dtrainer@1.service"
+
+
 @pytest.mark.parametrize(
     "path",
     [

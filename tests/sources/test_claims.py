@@ -64,7 +64,9 @@ def claim(path: str | None, said: str = "", mapped: tuple[str, ...] = (), *, slu
         (SERVICE, "", ("12",), JobKey(Scheduler.UNIT, "npu-exporter.service"), Source.UNIT),
         ("/", "", ("12", "13"), JobKey(Scheduler.USER, "alice"), Source.USER),
         ("/", "PBS_JOBID=12.srv", ("12", "13"), JobKey(Scheduler.MAPPING, "12"), Source.MAPPING),
-        ("/", "PBS_JOBID=12[1].srv", ("12[1]", "12[2]"), JobKey(Scheduler.USER, "alice"), Source.USER),
+        ("/", "PBS_JOBID=12[1].srv", ("12[1]", "12[2]"), JobKey(Scheduler.MAPPING, "12[1]"), Source.MAPPING),
+        ("/", "PBS_JOBID=12[2].srv", ("12[1]",), JobKey(Scheduler.USER, "alice"), Source.USER),
+        ("/", "PBS_JOBID=12.srv", ("12.one", "12.two"), JobKey(Scheduler.USER, "alice"), Source.USER),
         ("/", "SLURM_JOB_ID=99", ("12",), JobKey(Scheduler.USER, "alice"), Source.USER),
     ],
 )

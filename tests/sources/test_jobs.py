@@ -17,6 +17,7 @@ from npu_watchd.model.ids import DeviceKey
 from npu_watchd.model.jobs import Attribution, DeviceProcess, JobKey, ProcessKey, Scheduler, Source
 from npu_watchd.model.reading import Failure, FailureKind
 from npu_watchd.model.records import ProcessRow
+from npu_watchd.parsers import cgroup
 from npu_watchd.sources.jobs import JobFinder, JobSweep
 from npu_watchd.sources.process_tree import ProcessTree
 from tests.sources.proc_tree import BOOT_WALL_S, ProcTree
@@ -341,6 +342,9 @@ def test_a_real_child_is_found_with_what_it_was_started_with() -> None:
 
 
 def test_a_real_child_says_its_slurm_job_where_no_cgroup_does() -> None:
+    own = cgroup.parse(Path("/proc/self/cgroup").read_text())
+    if own.job is not None or own.container is not None:
+        pytest.skip("these tests run in a job or a container, which is what the cgroup says of their children too")
     with child({"SLURM_JOB_ID": "4711", "SLURM_JOB_UID": str(os.getuid())}) as pid:
         found = only(real().find([row(pid, comm(pid))], 0.0))
     assert key_of(found) == JobKey(Scheduler.SLURM, "4711")
@@ -358,6 +362,44 @@ def test_a_real_process_of_another_user_is_that_users() -> None:
     with child({}, user=NOBODY) as pid:
         found = only(real().find([row(pid, comm(pid))], 0.0))
     assert (found.user, found.job and found.job.user) == ("nobody", "nobody")
+
+
+@contextmanager
+def real_cgroup(path: str) -> Iterator[Path]:
+    """Made below the pids controller of cgroup v1, or below the one hierarchy of v2."""
+    top = Path("/sys/fs/cgroup/pids") if Path("/sys/fs/cgroup/pids").is_dir() else Path("/sys/fs/cgroup")
+    folders = [top.joinpath(*Path(path).parts[:depth]) for depth in range(1, len(Path(path).parts) + 1)]
+    made = [folder for folder in folders if not folder.exists()]
+    try:
+        for folder in made:
+            folder.mkdir()
+    except OSError as error:
+        pytest.skip(f"no cgroup can be made here: {error}")
+    try:
+        yield folders[-1]
+    finally:
+        for folder in reversed(made):
+            folder.rmdir()
+
+
+@AS_ROOT
+@pytest.mark.parametrize(
+    ("path", "key"),
+    [
+        ("slurm_test/uid_65534/job_4294900001/step_batch", JobKey(Scheduler.SLURM, "4294900001")),
+        (
+            "kubepods/burstable/podfeed0000-0f92-11eb-b36d-02623cf324c8/" + "ab" * 32,
+            JobKey(Scheduler.KUBERNETES, "feed0000-0f92-11eb-b36d-02623cf324c8"),
+        ),
+    ],
+)
+def test_a_real_cgroup_wins_over_what_its_process_says(path: str, key: JobKey) -> None:
+    with real_cgroup(path) as folder, child({"SLURM_JOB_ID": "999"}, user=NOBODY) as pid:
+        (folder / "cgroup.procs").write_text(f"{pid}\n")
+        found = only(real().find([row(pid, comm(pid))], 0.0))
+        (folder.parents[len(Path(path).parts) - 1] / "cgroup.procs").write_text(f"{pid}\n")
+    assert (key_of(found), found.source) == (key, Source.CGROUP)
+    assert found.note == f"its environment says slurm 999, which it can write itself; the cgroup says {key}"
 
 
 @AS_ROOT
