@@ -18,6 +18,7 @@ from npu_watchd.model.finding import Event, Finding
 from npu_watchd.model.reading import Failure, Tick
 from npu_watchd.model.snapshot import Notifications, Snapshot
 from npu_watchd.rules import RULES
+from npu_watchd.rules.rule import Sharing, Site
 from npu_watchd.sinks.alertmanager.pusher import Pusher
 
 RECALL_S = 10.0
@@ -39,7 +40,7 @@ class Docket:
         self._archive = Archive(settings.paths.state_dir, log, lambda: clock().mono_s)
         self._pusher: Pusher | None = None
         self._history = History()
-        self._judging = Judging(self._history, RULES, config.limits_of(settings), settings.rules.off, self._overrides)
+        self._judging = Judging(self._history, RULES, config.limits_of(settings), settings.rules.off)
         self._lock = threading.Lock()
         self._notes: list[Event] = []
         self._ahead_s = 0.0
@@ -64,7 +65,7 @@ class Docket:
             RULES,
             config.limits_of(self._settings),
             self._settings.rules.off,
-            self._overrides,
+            _site(self._settings, self._overrides),
             loaded.findings if loaded else (),
             first_number(loaded, now.wall_s),
         )
@@ -110,7 +111,7 @@ class Docket:
         """Go on with a new config. Raises OverridesError, and then nothing has changed."""
         overrides = overrides_of(settings)
         self._settings, self._overrides = settings, overrides
-        self._judging.take(config.limits_of(settings), settings.rules.off, overrides)
+        self._judging.take(config.limits_of(settings), settings.rules.off, _site(settings, overrides))
         if self._pusher is not None:
             self._pusher.take(settings.alertmanager, node_name(settings))
 
@@ -138,6 +139,10 @@ class Docket:
             behind_s = last_s - now.wall_s
             text = f"the clock is {behind_s:.0f} s behind the newest reading that was kept: it was set back"
             self.note("clock_jumped", text, now.wall_s, seconds=-behind_s)
+
+
+def _site(settings: config.Config, overrides: Overrides) -> Site:
+    return Site(overrides, Sharing(settings.contention.share, tuple(settings.contention.services)))
 
 
 def overrides_of(settings: config.Config) -> Overrides:

@@ -18,10 +18,12 @@ from npu_watchd.model.reading import Run, Tick
 from npu_watchd.sources.agenda import Agenda
 from npu_watchd.sources.file_lane import Fabric, FileLane
 from npu_watchd.sources.hccn_probes import HCCN_PROBES
+from npu_watchd.sources.jobs import JobFinder, JobSweep
 from npu_watchd.sources.lane import Lane, Orders
 from npu_watchd.sources.load_round import LoadRound
 from npu_watchd.sources.npu_smi_probes import NPU_SMI_PROBES
 from npu_watchd.sources.probes import DEFAULTS, OPT_IN
+from npu_watchd.sources.process_round import ProcessRound
 from npu_watchd.sources.rounds import Pace
 
 _SHORTEST_REST_S, _LONGEST_REST_S = 0.02, 5.0
@@ -29,7 +31,8 @@ _SHORTEST_REST_S, _LONGEST_REST_S = 0.02, 5.0
 for long: another lane may have found new chips, or the config may be new."""
 _BURST_S = 30.0
 """Tool seconds that may be spent at once: the first round of a 16-die node at 0.3 s a call (assumption)."""
-_PCIE = frozenset({"pcie_link", "pcie_aer", "pcie_load"})
+_FROM_FILES = frozenset({"pcie_link", "pcie_aer", "pcie_load", "processes"})
+"""Probes of a device that are not asked of a vendor's tool."""
 
 Clock = Callable[[], Tick]
 
@@ -92,7 +95,13 @@ class Lanes:
             lambda: any(profile_of(name).name == "910B" for _, _, name, *_ in self.board.cards()),
             lambda: clock().mono_s,
         )
-        self._files = FileLane({**fabric.reads(), "pcie_load": load.read}, self.board, clock)
+        jobs = JobSweep(
+            JobFinder(Path(settings.paths.procfs), settings.contention.job_mapping_dir, lambda: clock().mono_s),
+            lambda: clock().mono_s,
+        )
+        processes = ProcessRound(jobs, self.board.processes, lambda: clock().mono_s)
+        reads = {**fabric.reads(), "pcie_load": load.read, "processes": processes.read}
+        self._files = FileLane(reads, self.board, clock)
         self._files.take(self._paces)
 
     def take(self, settings: config.Config) -> None:
@@ -132,7 +141,7 @@ class Lanes:
 
     def _watch(self, name: str | None) -> Watch:
         profile = profile_of(name)
-        probes = frozenset(probe for probe in profile.probes | _PCIE if probe in self._paces)
+        probes = frozenset(probe for probe in profile.probes | _FROM_FILES if probe in self._paces)
         off = frozenset(probe for probe in profile.vital & profile.probes if probe not in self._paces)
         return Watch(profile.name, probes, profile.vital, off)
 

@@ -103,6 +103,16 @@ LIMITS: tuple[Limit, ...] = (
     Limit("optical_receive_low_watts", 0.0001445, "watts", "The same, for too little light received.", _FAULTDIAG),
     Limit("optical_receive_high_watts", 0.0023, "watts", "The same, for too much light received.", _FAULTDIAG),
     Limit("optical_polls", 2, "count", "A module that has just been plugged in has no steady light.", ASSUMPTION),
+    Limit("shared_polls", 2, "count", "One job may still be leaving as the next one comes.", _DESIGN),
+    Limit(
+        "leftover_bytes",
+        8 * (1 << 30),
+        "bytes",
+        "An idle chip's own share is less: 3.5 GB on 910B and A3, 6.6 GB on 950, next to nothing on 910A.",
+        ASSUMPTION,
+        {"910A": 1 << 30, "910B": 5 * (1 << 30), "A3": 5 * (1 << 30)},
+    ),
+    Limit("leftover_s", 300, "s", "The driver needs a moment to give memory back.", _DESIGN),
     Limit(
         "untrusted_s",
         30,

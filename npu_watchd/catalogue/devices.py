@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from npu_watchd.catalogue.family import DeviceFamily, Kind, Sample, each, one, states
+from npu_watchd.model.jobs import JobOnDevice
 from npu_watchd.model.snapshot import HEALTH_STATES, Device
 
 _G, _C = Kind.GAUGE, Kind.COUNTER
 _SMI = "npu-smi info"
+_MOST_JOBS = 16
+"""DESIGN 7 bounds a device's series, and nobody reads further."""
 
 
 def _device_info(device: Device) -> Iterable[Sample]:
@@ -44,6 +47,41 @@ def _memory_errors(suffix: str) -> Callable[[Device], Iterable[Sample]]:
 
 def _links(counts: tuple[int, ...] | None) -> Iterable[Sample]:
     return [({"link": str(link)}, float(count)) for link, count in enumerate(counts or ())]
+
+
+def _jobs(device: Device) -> list[JobOnDevice]:
+    return list(device.jobs.by_job.values()) if device.jobs else []
+
+
+def _job_info(device: Device) -> Iterable[Sample]:
+    for found in _jobs(device)[:_MOST_JOBS]:
+        yield {"scheduler": found.job.scheduler, "job": found.job.id, "user": found.job.user or ""}, 1.0
+    if len(_jobs(device)) > _MOST_JOBS:
+        yield {"scheduler": "other"}, 1.0
+
+
+def _job_memory(device: Device) -> Iterable[Sample]:
+    jobs = _jobs(device)
+    for found in jobs[:_MOST_JOBS]:
+        if found.memory_bytes is not None:
+            yield {"scheduler": found.job.scheduler, "job": found.job.id}, float(found.memory_bytes)
+    sizes = [found.memory_bytes for found in jobs[_MOST_JOBS:]]
+    if sizes and None not in sizes:
+        yield {"scheduler": "other"}, float(sum(size for size in sizes if size is not None))
+
+
+def unattributed_bytes(device: Device) -> int | None:
+    """Memory in use that no listed process has; None where use or processes are not known, or one has no size.
+
+    npu-smi rounds each process to a MiB: what would be below zero is 0.
+    """
+    memory = device.memory.get("hbm") or device.memory.get("ddr")
+    if memory is None or memory.used_bytes is None or device.processes is None:
+        return None
+    sizes = [process.memory_bytes for process in device.processes]
+    if None in sizes:
+        return None
+    return max(0, memory.used_bytes - sum(size for size in sizes if size is not None))
 
 
 DEVICE_FAMILIES: tuple[DeviceFamily, ...] = (
@@ -158,6 +196,34 @@ DEVICE_FAMILIES: tuple[DeviceFamily, ...] = (
         f"Processes that the table lists, at most 8 a chip; absent where it lists none at all (`{_SMI}`).",
         (),
         lambda device: one(None if device.processes is None else len(device.processes)),
+    ),
+    DeviceFamily(
+        "npu_device_jobs",
+        _G,
+        "Distinct jobs on the device, as far as they can be told (`/proc/PID/cgroup` of the processes in the table).",
+        (),
+        lambda device: one(None if device.jobs is None else len(device.jobs.by_job)),
+    ),
+    DeviceFamily(
+        "npu_device_job_info",
+        _G,
+        "1 for each job on the device, at most 16 (the rest: scheduler other); who it is, from `/proc/PID`.",
+        ("scheduler", "job", "user"),
+        _job_info,
+    ),
+    DeviceFamily(
+        "npu_device_job_memory_bytes",
+        _G,
+        f"Device memory of each of these jobs' processes (`{_SMI}`: Process memory).",
+        ("scheduler", "job"),
+        _job_memory,
+    ),
+    DeviceFamily(
+        "npu_device_unattributed_memory_bytes",
+        _G,
+        f"Memory in use that no listed process has, the chip's own included (`{_SMI}`: HBM-Usage less processes).",
+        (),
+        lambda device: one(unattributed_bytes(device)),
     ),
     DeviceFamily(
         "npu_device_hccs_errors_total",

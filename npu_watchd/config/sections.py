@@ -112,7 +112,7 @@ class ProbesSection(Section, frozen=True):
     pcie_link: Annotated[ProbeSettings, about("PCIe speed and width up to the root port.")] = _OWN
     pcie_aer: Annotated[ProbeSettings, about("PCIe error counters.")] = _OWN
     pcie_load: Annotated[ProbeSettings, about("PCIe throughput; off unless enabled, as each reading costs.")] = _OWN
-    processes: Annotated[ProbeSettings, about("From pid to job.", used=False)] = _OWN
+    processes: Annotated[ProbeSettings, about("From pid to job, of the processes in the newest table.")] = _OWN
     host: Annotated[ProbeSettings, about("Pressure, memory and shared memory of the host.", used=False)] = _OWN
     kernel_log: Annotated[ProbeSettings, about("/dev/kmsg.", used=False)] = _OWN
     app_log: Annotated[ProbeSettings, about("The files of `[logs]`.", used=False)] = _OWN
@@ -160,9 +160,26 @@ class QuarantineSection(Section, frozen=True):
 
 
 class ContentionSection(Section, frozen=True):
-    share: Annotated[Literal["never", "same_user", "vnpu", "allowed"], about("Who may share a chip.", used=False)] = (
-        "never"
-    )
+    share: Annotated[
+        Literal["never", "same_user", "vnpu", "allowed"],
+        about("Who may share a chip: nobody, jobs of one user, virtual NPUs (their names have `vir`), or anybody."),
+    ] = "never"
+    services: Annotated[
+        tuple[Name, ...],
+        about(
+            "Patterns of who may be on any chip beside a job: a process's name, or scheduler and id.",
+            unset="none",
+            example=(Name("unit npu-exporter.service"),),
+        ),
+    ] = ()
+    job_mapping_dir: Annotated[
+        Path | None,
+        about(
+            "A folder in which the site's prolog keeps a file a device with its job ids by line.",
+            unset="none",
+            example=Path("/run/npu-jobs"),
+        ),
+    ] = None
 
 
 class FabricSection(Section, frozen=True):
@@ -228,7 +245,7 @@ class Sections(Section, frozen=True):
         AlertmanagerSection()
     )
     quarantine: Annotated[QuarantineSection, about("What a verdict may do.", used=False)] = QuarantineSection()
-    contention: Annotated[ContentionSection, about("What counts as contention.", used=False)] = ContentionSection()
+    contention: Annotated[ContentionSection, about("What counts as contention.")] = ContentionSection()
     fabric: Annotated[FabricSection, about("The host's RDMA ports.")] = FabricSection()
     limits: Annotated[
         dict[str, Any],

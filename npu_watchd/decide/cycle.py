@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from npu_watchd.codes.overrides import NO_OVERRIDES, Overrides
 from npu_watchd.decide.changes import Change, changes
 from npu_watchd.decide.standing import Moment, Said, Standing, stand
 from npu_watchd.limits import Limits
@@ -15,7 +14,7 @@ from npu_watchd.model.finding import Event, Finding
 from npu_watchd.model.ids import DeviceKey
 from npu_watchd.model.reading import Failure, FailureKind
 from npu_watchd.model.snapshot import Snapshot
-from npu_watchd.rules.rule import Rule, Unseen, View
+from npu_watchd.rules.rule import ANY_SITE, Rule, Site, Unseen, View
 
 JOURNAL_KEPT = 2000
 """Lines that the API serves from memory; the journal on disk has more."""
@@ -44,7 +43,7 @@ class Judging:
         rules: Collection[Rule],
         limits: Limits,
         off: Collection[str] = (),
-        overrides: Overrides = NO_OVERRIDES,
+        site: Site = ANY_SITE,
         findings: Iterable[Finding] = (),
         next_event: int = 1,
     ) -> None:
@@ -53,16 +52,16 @@ class Judging:
         self._rules = tuple(rules)
         self._limits = limits
         self._off = frozenset(off)
-        self._overrides = overrides
+        self._site = site
         self._standing = Standing({finding.key: finding for finding in findings})
         self._next_event = next_event
         self._before: Snapshot | None = None
         self.journal: tuple[Event, ...] = ()
         """The newest lines, oldest first."""
 
-    def take(self, limits: Limits, off: Collection[str], overrides: Overrides) -> None:
+    def take(self, limits: Limits, off: Collection[str], site: Site) -> None:
         """Go on with a new config's limits."""
-        self._limits, self._off, self._overrides = limits, frozenset(off), overrides
+        self._limits, self._off, self._site = limits, frozenset(off), site
 
     def recall(self, events: Iterable[Event]) -> None:
         """The journal as it was when the daemon last ran."""
@@ -76,7 +75,7 @@ class Judging:
         """Judge one snapshot. A rule that fails costs itself alone: what it had found is held."""
         resets = self._history.observe(snapshot, history_s)
         active = frozenset(self._standing.findings)
-        view = View(snapshot, self._history, self._limits, active, self._overrides, abandoned=abandoned)
+        view = View(snapshot, self._history, self._limits, active, self._site, abandoned=abandoned)
         faults: dict[str, str] = {}
         said = [self._say(rule, view, faults) for rule in self._rules if rule.id not in self._off]
         now = Moment(history_s, snapshot.at.wall_s)

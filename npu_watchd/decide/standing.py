@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from npu_watchd.model.finding import Event, Finding
 from npu_watchd.model.ids import NODE, DeviceKey, Subject
 from npu_watchd.model.reading import Failure, FailureKind
-from npu_watchd.model.snapshot import Snapshot
+from npu_watchd.model.snapshot import Device, Snapshot
 from npu_watchd.rules.rule import Judgement, Rule, Unseen, Verified
 
 Key = tuple[str, Subject]
@@ -160,7 +160,15 @@ def _finding(rule: Rule, found: Verified, was: Finding | None, snapshot: Snapsho
         since_s=was.since_s if was else now.wall_s,
         summary=found.summary,
         evidence=found.evidence,
+        jobs=_jobs(device, was),
     )
+
+
+def _jobs(device: Device | None, was: Finding | None) -> tuple[str, ...]:
+    """Who is on the device; while nobody can tell, whoever was when it last could be told."""
+    if device is not None and device.jobs is not None:
+        return tuple(str(key) for key in device.jobs.by_job)
+    return was.jobs if was else ()
 
 
 def _events(before: Mapping[Key, Finding], after: Mapping[Key, Finding], now: Moment) -> Iterator[Event]:

@@ -16,6 +16,7 @@ from npu_watchd.model.fabric import (
     OpticalModule,
 )
 from npu_watchd.model.ids import DeviceKey
+from npu_watchd.model.jobs import DeviceJobs
 from npu_watchd.model.pcie import PcieErrors, PcieLink, PcieLoad
 from npu_watchd.model.reading import Failure, FailureKind
 from npu_watchd.model.records import (
@@ -107,6 +108,7 @@ def device_of(facts: Facts) -> Device:
         memory_bandwidth_utilization_ratio=usages.memory_bandwidth_utilization_ratio if usages else {},
         memory_errors=_memory_errors(ecc) if ecc else {},
         processes=processes_of(facts.key, facts.table) if facts.row is not None else None,
+        jobs=_of(DeviceJobs, records.get("processes")),
         roce=_npu_port(records),
         pcie_link=link_to_cpu,
         pcie_errors=_of(PcieErrors, records.get("pcie_aer")),

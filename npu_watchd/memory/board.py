@@ -10,6 +10,7 @@ from typing import Any
 from npu_watchd.memory.assembly import BAD_WORDS, Facts, device_of
 from npu_watchd.memory.harbour import Harbour
 from npu_watchd.memory.pcie_messages import Counts, PcieMessages
+from npu_watchd.memory.process_list import ProcessList, process_list
 from npu_watchd.memory.readings import Periods, Readings
 from npu_watchd.memory.roster import Roster
 from npu_watchd.memory.tool_trouble import ToolTrouble
@@ -107,7 +108,7 @@ class Board:
             self._pcie_messages.take(lines, paths, old=old, lost=lost)
 
     def edition(self) -> int:
-        """Grows whenever `cards` or `unsupported` may answer otherwise than before."""
+        """Grows whenever `cards` or `unsupported` may answer otherwise."""
         with self._lock:
             return self._edition + self._readings.refusals
 
@@ -137,6 +138,12 @@ class Board:
         with self._lock:
             identities = {key: self._roster.identities[key] for key in self._roster.rows}
             return {key: found.pci_address for key, found in identities.items() if found.pci_address}
+
+    def processes(self) -> ProcessList | None:
+        """The processes of the newest table; None where there is none."""
+        with self._lock:
+            logic_ids = {key: identity.logic_id for key, identity in self._roster.identities.items()}
+            return process_list(self._readings.newest("npu_info", NODE), self._roster.rows, logic_ids)
 
     def unsupported(self, probe: str, subject: Subject) -> bool:
         """True once the tool has said that it cannot tell this of that chip: it is asked once."""

@@ -73,6 +73,11 @@ class Readings:
         self.refusals += (before is None) != (refused is None)
         self.tallies.setdefault(reading.probe, _Tally()).count(reading, excused=refused is not None)
 
+    def newest(self, probe: str, subject: Subject) -> Reading[Any] | None:
+        """What the newest call brought, whether it succeeded or not."""
+        slot = self.slots.get((probe, subject))
+        return slot.newest if slot else None
+
     def fresh(self, probe: str, subject: Subject, now: Tick, period_s: Periods) -> object | Failure:
         """The newest record while it is younger than three periods; else why there is none."""
         slot = self.slots.get((probe, subject), _Slot())

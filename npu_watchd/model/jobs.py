@@ -125,3 +125,53 @@ class Attribution:
     """What a person should know: why nothing is known, or who says otherwise."""
     variables: Mapping[str, str] | None = None
     """The variables of parsers/environ.py that the process was started with; None: its environ could not be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobOnDevice:
+    """One job and what it has on one chip."""
+
+    job: Job
+    pids: tuple[int, ...]
+    memory_bytes: int | None
+    """Of all its processes; None where the tool does not tell it of one of them."""
+    since_wall_s: float | None
+    """Unix seconds at which its oldest process here was started; None where that is known of none."""
+    names: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceJobs:
+    """Who is on one chip. `()`: the tool lists no process."""
+
+    attributions: tuple[Attribution, ...]
+
+    @property
+    def by_job(self) -> Mapping[JobKey, JobOnDevice]:
+        """The jobs that could be told, in the order of their keys; processes of unknown jobs are in none."""
+        found: dict[JobKey, list[Attribution]] = {}
+        for one in self.attributions:
+            if one.job is not None:
+                found.setdefault(one.job.key, []).append(one)
+        return {key: _together(some) for key, some in sorted(found.items())}
+
+    @property
+    def unknown(self) -> tuple[Attribution, ...]:
+        """Processes whose job nobody can tell."""
+        return tuple(one for one in self.attributions if one.job is None)
+
+
+def _together(some: list[Attribution]) -> JobOnDevice:
+    jobs = [one.job for one in some if one.job is not None]
+    sizes = [one.memory_bytes for one in some]
+    known = [size for size in sizes if size is not None]
+    starts = [one.started_wall_s for one in some if one.started_wall_s is not None]
+    return JobOnDevice(
+        job=next((job for job in jobs if job.name is not None), jobs[0]),
+        pids=tuple(one.pid for one in some),
+        memory_bytes=sum(known) if len(known) == len(sizes) else None,
+        since_wall_s=min(starts, default=None),
+        names=tuple(dict.fromkeys(one.name for one in some if one.name)),
+        notes=tuple(dict.fromkeys(one.note for one in some if one.note)),
+    )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from npu_watchd.model.fabric import NpuPortStatistics, OpticalModule, PortCounters, PortKey, RdmaPort
 from npu_watchd.model.finding import Event, Finding
 from npu_watchd.model.ids import DeviceKey
+from npu_watchd.model.jobs import DeviceJobs
 from npu_watchd.model.pcie import PcieErrors, PcieLink, PcieLoad, SocketPcieLoad
 from npu_watchd.model.reading import Failure, Tick
 from npu_watchd.model.records import Hccs, MemoryErrors, PcieLinkErrors, ProcessRow
@@ -103,6 +104,8 @@ class Device:
     memory_errors: Mapping[str, MemoryErrors] = field(default_factory=dict)
     processes: tuple[ProcessRow, ...] | None = None
     """(): idle; None: the tool does not list processes here, or could not be asked."""
+    jobs: DeviceJobs | None = None
+    """Whose those processes are; None: not told yet, or `processes` is None."""
     roce: NpuPort | None = None
     """None: this chip has no port of its own, or hccn_tool is not on this node."""
     pcie_link: PcieLink | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from npu_watchd.rules.blindness import BLINDNESS
+from npu_watchd.rules.contention import CONTENTION
 from npu_watchd.rules.ecc import ECC
 from npu_watchd.rules.health import HEALTH
 from npu_watchd.rules.link import LINK
@@ -12,6 +13,6 @@ from npu_watchd.rules.rule import Rule
 from npu_watchd.rules.thermal import THERMAL
 from npu_watchd.rules.transport import TRANSPORT
 
-RULES: tuple[Rule, ...] = (*PRESENCE, *HEALTH, *ECC, *THERMAL, *PCIE, *LINK, *TRANSPORT, *BLINDNESS)
+RULES: tuple[Rule, ...] = (*PRESENCE, *HEALTH, *ECC, *THERMAL, *PCIE, *LINK, *TRANSPORT, *CONTENTION, *BLINDNESS)
 """Every rule, in the order of DESIGN 8."""
 RULE_IDS: frozenset[str] = frozenset(rule.id for rule in RULES)

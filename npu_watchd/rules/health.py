@@ -81,7 +81,7 @@ class _Judged:
 
 
 def _judged(view: View, key: DeviceKey, text: str) -> _Judged | None:
-    entry = lookup(text, view.overrides)
+    entry = lookup(text, view.site.overrides)
     if entry.lasting is not None and entry.lasting_tier is not None:
         facts = TIERS[entry.lasting_tier]
         if facts.severity is not None and stands(entry.lasting, _occurrences(view, key, text), view.history.now_s):
@@ -112,7 +112,7 @@ def _returning(view: View) -> Iterable[Judgement]:
     for key, _ in view.devices():
         for name in view.history.names(_SPELL, key):
             code = name.removeprefix(_SPELL)
-            rule = lookup(code, view.overrides).repeats
+            rule = lookup(code, view.site.overrides).repeats
             if rule is not None:
                 by_code.setdefault(code, {})[key] = _occurrences(view, key, code, _WINDOWS * rule.window_s)
     left = {code: hardware(some, view.jobs) for code, some in by_code.items()}
@@ -137,7 +137,7 @@ def _repeated(
     view: View, key: DeviceKey, left: dict[str, dict[DeviceKey, tuple[Occurrence, ...]]]
 ) -> Iterator[tuple[Entry, tuple[Burst, ...], float]]:
     for code, by_device in sorted(left.items()):
-        entry = lookup(code, view.overrides)
+        entry = lookup(code, view.site.overrides)
         if entry.repeats is None or not by_device.get(key):
             continue
         seen = repeats(entry.repeats, by_device[key], view.history.now_s, lasts=entry.lasting)

@@ -15,6 +15,30 @@ from npu_watchd.model.snapshot import Device, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
+class Sharing:
+    """Who may be on a chip together, as [contention] has it."""
+
+    share: str = "never"
+    """never, same_user, vnpu or allowed."""
+    services: tuple[str, ...] = ()
+    """Patterns of those that may be on any chip: a process's name, or scheduler and id."""
+
+
+EXCLUSIVE = Sharing()
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What this site says that no vendor can: its word on error codes, and who may share a chip."""
+
+    overrides: Overrides = NO_OVERRIDES
+    sharing: Sharing = EXCLUSIVE
+
+
+ANY_SITE = Site()
+
+
+@dataclass(frozen=True, slots=True)
 class View:
     """What rules look at in one cycle."""
 
@@ -23,8 +47,7 @@ class View:
     limits: Limits
     active: frozenset[tuple[str, Subject]] = frozenset()
     """Findings of the cycle before, as rule and subject: some limits are lower for what is already found."""
-    overrides: Overrides = NO_OVERRIDES
-    """What the site says about error codes."""
+    site: Site = ANY_SITE
     jobs: Mapping[DeviceKey, frozenset[str]] = field(default_factory=dict)
     """Who is on each device; a device that is not in it: not known."""
     abandoned: Mapping[str, int] = field(default_factory=dict)

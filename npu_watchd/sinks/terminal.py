@@ -62,6 +62,10 @@ def rendered(document: Document, age_s: float, stale_s: float = STALE_AFTER_S) -
         parts.extend(findings)
     if document["ports"]:
         parts.extend([Text(), _ports(document)])
+    jobs = list(_jobs(document))
+    if jobs:
+        parts.append(Text("\nJobs", style="bold"))
+        parts.extend(jobs)
     links = list(_links(document))
     if links:
         parts.append(Text("\nLinks", style="bold"))
@@ -171,6 +175,23 @@ def _findings(document: Document) -> Iterator[Text]:
         yield Text(f"    {finding['alert']} ({', '.join(marks)}); next: {finding['action'].replace('_', ' ')}")
         for evidence in finding["evidence"][:1]:
             yield Text(f"    check: {shown_safely(evidence['source'])}", style="dim")
+
+
+def _jobs(document: Document) -> Iterator[Text]:
+    """Who is on which device, and how many processes belong to nobody that is known."""
+    for device in document["devices"]:
+        jobs = device["jobs"] or {"known": (), "unknown": ()}
+        words = [_job(job) for job in jobs["known"]]
+        if jobs["unknown"]:
+            words.append(f"{len(jobs['unknown'])} processes of unknown jobs")
+        if words:
+            style = "yellow" if len(jobs["known"]) > 1 else ""
+            yield Text(f"  device {device['device_id']}: {', '.join(words)}", style=style)
+
+
+def _job(job: Document) -> str:
+    whose = f" of {shown_safely(job['user'])}" if job["user"] else ""
+    return f"{job['scheduler']} {shown_safely(job['job'])}{whose}, {_gib(job['memory_bytes'])} GiB"
 
 
 def _error_codes(document: Document) -> Iterator[Text]:

@@ -43,6 +43,7 @@ FILE_PROBES: tuple[FileProbe, ...] = (
     FileProbe("pcie_link", 60, None),
     FileProbe("pcie_aer", 30, None),
     FileProbe("pcie_load", 30, 5),
+    FileProbe("processes", 15, None),
 )
 
 Read = Callable[[float], Results]

@@ -53,7 +53,7 @@ class World:
         )
         known = [
             ProbeState(probe, None, up=True, failure=None, successes=self._polls)
-            for probe in ("ibstat", "pcie_link", "hccn_speed", "hccn_optical")
+            for probe in ("ibstat", "pcie_link", "hccn_speed", "hccn_optical", "processes")
         ]
         made = outcome(self.devices.values(), **self.node).snapshot
         return replace(

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.scenarios.label import Case, Text
 from tests.scenarios.faults import FAULTS
+from tests.scenarios.label import Case, Text
 from tests.scenarios.score import Score, score
 from tests.scenarios.site import Site
 from tests.scenarios.stagehand import play
-from tests.scenarios.ugly import UGLY
 from tests.scenarios.stories import FAULT_STORIES, UGLY_STORIES
+from tests.scenarios.ugly import UGLY
 
 FAULT_CASES: tuple[Case, ...] = (*FAULTS, *FAULT_STORIES)
 HEALTHY_CASES: tuple[Case, ...] = (*UGLY, *UGLY_STORIES)

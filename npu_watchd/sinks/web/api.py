@@ -14,6 +14,7 @@ from npu_watchd.model.reading import Failure
 from npu_watchd.model.records import Hccs, MemoryErrors, ProcessRow
 from npu_watchd.model.snapshot import Device, NpuPort, Outcome, Port, ProbeState, ProbeTally
 from npu_watchd.sinks.web.findings import finding_document
+from npu_watchd.sinks.web.jobs import jobs_document
 
 Document = dict[str, Any]
 
@@ -102,6 +103,7 @@ def _device(device: Device) -> Document:
         "memory_bandwidth_utilization_ratio": _numbers(device.memory_bandwidth_utilization_ratio),
         "memory_errors": {kind: _errors(errors) for kind, errors in device.memory_errors.items()},
         "processes": None if device.processes is None else [_process(process) for process in device.processes],
+        "jobs": None if device.jobs is None else jobs_document(device.jobs),
         "roce": None if device.roce is None else _npu_port(device.roce),
         "pcie_link": None if device.pcie_link is None else _pcie_link(device.pcie_link),
         "pcie_errors": None if device.pcie_errors is None else _pcie_errors(device.pcie_errors),

@@ -11,6 +11,7 @@ from markupsafe import Markup
 from npu_watchd.model.records import MemoryErrors
 from npu_watchd.model.snapshot import Device, Snapshot
 from npu_watchd.sinks.plaintext import clean
+from npu_watchd.sinks.web.jobs import jobs_cell
 from npu_watchd.sinks.web.table import UNKNOWN, Cell, Column, table_section
 
 _GIB = 1 << 30
@@ -111,5 +112,6 @@ _COLUMNS: tuple[Column[Device], ...] = (
     Column("ECC double", "number", _ecc(lambda errors: errors.double_bit)),
     Column("ECC single", "number", _ecc(lambda errors: errors.single_bit)),
     Column("Processes", "processes", _processes),
+    Column("Jobs", "processes", lambda device: jobs_cell(device.jobs)),
     Column("Blind", "", _blind),
 )

@@ -1,0 +1,111 @@
+"""Who is on a chip beside whom, and what was left on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+
+from npu_watchd.model.finding import Action, Evidence, Severity
+from npu_watchd.model.ids import DeviceKey
+from npu_watchd.model.jobs import JobKey, JobOnDevice
+from npu_watchd.model.snapshot import Device
+from npu_watchd.rules.rule import Judgement, Polls, Rule, Sharing, Unseen, Verified, View
+from npu_watchd.rules.sight import blind
+
+_TABLE = "npu-smi info: Process id"
+
+
+def _sharing(view: View) -> Iterable[Judgement]:
+    for key, device in view.devices():
+        because = blind(device, "npu_info", "processes")
+        if because is not None:
+            yield Unseen(key, because)
+        elif device.jobs is not None:
+            jobs = contending(device, view.site.sharing)
+            if len(jobs) > 1:
+                yield _shared(view, key, device, jobs)
+
+
+def contending(device: Device, sharing: Sharing) -> Mapping[JobKey, JobOnDevice]:
+    """The jobs that are in each other's way on the device; none where it may be shared, or one has it alone.
+
+    Processes of unknown jobs are nobody's rivals: they may be any job's own.
+    """
+    if device.jobs is None or _may_share(device, sharing):
+        return {}
+    jobs = {key: job for key, job in device.jobs.by_job.items() if not _is_service(job, sharing)}
+    users = {job.job.user for job in jobs.values()}
+    if sharing.share == "same_user" and len(users) == 1 and None not in users:
+        return {}
+    return jobs if len(jobs) > 1 else {}
+
+
+def _may_share(device: Device, sharing: Sharing) -> bool:
+    return sharing.share == "allowed" or (sharing.share == "vnpu" and "vir" in (device.identity.name or ""))
+
+
+def _is_service(found: JobOnDevice, sharing: Sharing) -> bool:
+    names = (str(found.job.key), *found.names)
+    return any(fnmatchcase(name, pattern) for pattern in sharing.services for name in names)
+
+
+def _shared(view: View, key: DeviceKey, device: Device, jobs: Mapping[JobKey, JobOnDevice]) -> Verified:
+    evidence = [Evidence("npu_device_jobs", len(jobs), 1, "", None, f"{_TABLE}; cat /proc/PID/cgroup")]
+    for name, found in jobs.items():
+        pids = " ".join(str(pid) for pid in found.pids[:8])
+        user = f" of {found.job.user}" if found.job.user else ""
+        metric = f'npu_device_job_memory_bytes{{scheduler="{name.scheduler}",job="{name.id}"}}'
+        check = f"ps -o pid,user,lstart,args -p {pids.replace(' ', ',')}"
+        size = "unknown" if found.memory_bytes is None else found.memory_bytes
+        evidence.append(Evidence(f"{metric}{user}, pids {pids}", size, None, "bytes", None, check))
+    names = ", ".join(str(name) for name in jobs)
+    summary = f"device {device.device_id}: {len(jobs)} jobs share it: {names}"
+    return Verified(key, summary, tuple(evidence), for_polls=Polls("processes", int(view.limits["shared_polls"])))
+
+
+def _leftover(view: View) -> Iterable[Judgement]:
+    for key, device in view.devices():
+        because = blind(device, "npu_info")
+        if because is not None:
+            yield Unseen(key, because)
+            continue
+        memory = device.memory.get("hbm")
+        if device.processes != () or memory is None or memory.used_bytes is None:
+            continue
+        limit = view.limit("leftover_bytes", device)
+        if memory.used_bytes > limit:
+            gib = 1 << 30
+            metric = 'npu_device_memory_used_bytes{memory="hbm"}'
+            source = f"npu-smi info: HBM-Usage, and no process; fuser -v /dev/davinci{device.device_id}"
+            evidence = (Evidence(metric, memory.used_bytes, limit, "bytes", None, source),)
+            summary = (
+                f"device {device.device_id}: {memory.used_bytes / gib:.1f} GiB of its memory are in use and no process "
+                f"is listed (limit {limit / gib:.1f} GiB)"
+            )
+            yield Verified(key, summary, evidence, for_s=view.limit("leftover_s", device))
+
+
+CONTENTION: tuple[Rule, ...] = (
+    Rule(
+        "jobs_share_device",
+        "NpuJobsContending",
+        Severity.WARNING,
+        False,
+        Action.MOVE_JOB,
+        ("npu_info", "processes"),
+        ("shared_polls",),
+        "Processes of two or more jobs are on one device that the site does not share.",
+        _sharing,
+    ),
+    Rule(
+        "leftover",
+        "NpuLeftoverProcess",
+        Severity.WARNING,
+        False,
+        Action.CLEAN_UP,
+        ("npu_info",),
+        ("leftover_bytes", "leftover_s"),
+        "Memory of the device has been in use for five minutes although no process is listed on it.",
+        _leftover,
+    ),
+)
