@@ -6,18 +6,23 @@ import json
 import random
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import psutil
 
 import npu_watchd.daemon  # noqa: F401  # all that the daemon imports is to be in memory
+from npu_watchd import config
 from npu_watchd.catalogue import CATALOGUE
 from npu_watchd.chips import profile_of
-from npu_watchd.decide.changes import changes
+from npu_watchd.docket import Docket
 from npu_watchd.memory.board import Board, Watch
-from npu_watchd.model.reading import Tick
+from npu_watchd.memory.store import NAME, Store
+from npu_watchd.model.reading import Failure, Tick
 from npu_watchd.model.snapshot import Engine, Outcome
+from npu_watchd.rules import RULE_IDS
 from npu_watchd.simnode import scenario_file
 from npu_watchd.simnode.run import simulated_run
 from npu_watchd.sinks.metrics import Exposition
@@ -27,9 +32,11 @@ from npu_watchd.sinks.web.server import WebServer
 from npu_watchd.sources.agenda import Agenda
 from npu_watchd.sources.lane import Lane, Orders
 from npu_watchd.sources.npu_smi_probes import NPU_SMI_PROBES
+from npu_watchd.sources.probes import DEFAULTS
 from tests.bench.scraper import PLAIN, PROMETHEUS, Scraper
 from tests.bench.sixteen_dies import PACES, SCENARIO
 from tests.bench.verdict import Row
+from tests.memory import month
 
 CYCLE_S = 5.0
 CALL_S = 0.05
@@ -37,6 +44,7 @@ WARM_S = 120.0
 """By then each probe has answered, and every form of every document was made."""
 EARLY_S = 600.0
 """From here on nothing may grow."""
+WALL_S = 1.7e9
 ROUND_S = 230.0
 """The scenario begins anew before it loses a die."""
 
@@ -44,13 +52,18 @@ ROUND_S = 230.0
 class SimulatedNode:
     """One daemon's parts on a clock that the bench moves."""
 
-    def __init__(self) -> None:
+    def __init__(self, directory: Path) -> None:
+        """directory: for state.db; what is there already is taken up."""
         self._now_s = 0.0
         run = simulated_run(scenario_file.load(SCENARIO), lambda: self._now_s % ROUND_S)
         self._board = Board("node", "boot", 16, _watch)
         orders = Orders("npu-smi", PACES, lambda name: profile_of(name).probes)
         agenda = Agenda(0.2, 30.0, random.Random(1).random)
         self._lane = Lane(NPU_SMI_PROBES, run, agenda, self._board, self._clock, orders, lambda _seconds: None)
+        file = directory / "config.toml"
+        file.write_text(f'[paths]\nstate_dir = "{directory}"\n', encoding="utf-8")
+        self._docket = Docket(config.load(file, defaults=DEFAULTS, rules=RULE_IDS), self._clock, _complain)
+        self._docket.open("bench")
         self.published: Published | None = None
 
     def server(self) -> WebServer:
@@ -58,7 +71,7 @@ class SimulatedNode:
         return WebServer(("127.0.0.1:0",), None, lambda: self.published, _complain, monotonic=time.monotonic)
 
     def _clock(self) -> Tick:
-        return Tick(self._now_s, 1.7e9 + self._now_s)
+        return Tick(self._now_s, WALL_S + self._now_s)
 
     def pass_cycle(self) -> None:
         """A cycle's time with the calls that are due in it, and the cycle at its end."""
@@ -67,18 +80,24 @@ class SimulatedNode:
             self._now_s += CALL_S if self._lane.turn() else 0.5
         share, stretch = self._lane.load(self._clock())
         snapshot = self._board.snapshot(self._clock(), self._lane.periods_s().get)
-        engine = Engine("bench", 0.01, True, 1.7e9, share, stretch)
-        outcome = Outcome(snapshot, engine)
+        judged = self._docket.judge(snapshot, {})
+        assert not judged.faults, judged.faults
+        engine = Engine("bench", 0.01, True, WALL_S, share, stretch, history_written=self._docket.problem is None)
+        outcome = Outcome(snapshot, engine, judged.findings, self._docket.journal)
         before, self.published = self.published, Published(outcome, Exposition(outcome, CATALOGUE))
-        for change in changes(before.outcome.snapshot if before else None, snapshot):
-            assert change.event
         assert snapshot_json(outcome)
         assert before is None or snapshot.devices_present == 16
+
+    def close(self) -> None:
+        """Write what is left to be remembered."""
+        self._docket.close()
 
     def live(self, port: int, until_s: float) -> float:
         """Cycles until then, each scraped in both forms, its page and its API asked for; returns MiB of RSS."""
         scrapers = [Scraper(port, headers) for headers in (PLAIN, PROMETHEUS)]
-        others = [Scraper(port, PLAIN, path) for path in ("/", "/api/v1/snapshot")]
+        others = [
+            Scraper(port, PLAIN, path) for path in ("/", "/api/v1/snapshot", "/api/v1/findings", "/api/v1/events")
+        ]
         while self._now_s < until_s:
             self.pass_cycle()
             for scraper in scrapers + others:
@@ -97,26 +116,40 @@ def _complain(event: str, /, **facts: object) -> None:
     print(event, facts, file=sys.stderr)
 
 
-def main(until_s: float) -> None:
+def main(directory: Path, until_s: float) -> None:
     """Prints MiB of RSS when warm, at the tenth minute, and at the end, as JSON."""
-    simulated = SimulatedNode()
+    simulated = SimulatedNode(directory)
     server = simulated.server()
     server.start()
     port = int(server.addresses[0].rpartition(":")[2])
     print(json.dumps([simulated.live(port, at) for at in (WARM_S, EARLY_S, until_s)]))
     server.stop()
+    simulated.close()
 
 
 def rows(*, quick: bool) -> Iterator[Row]:
-    until_s = 1200.0 if quick else 3600.0
-    command = [sys.executable, "-m", "tests.bench.memory", str(until_s)]
-    warm, early, late = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    until_s, days = (1200.0, 3) if quick else (3600.0, 30)
+    with tempfile.TemporaryDirectory(prefix="npu-watchd-bench-") as directory:
+        warm, early, late = _rss_mib(Path(directory), until_s)
     minutes = f"{until_s / 60:.0f} simulated min"
     yield Row(f"RSS after {WARM_S / 60:.0f} simulated min", warm, "MiB")
     yield Row(f"RSS after {minutes}, the simulator in the same process", late, "MiB", 60.0)
     growth = f"RSS growth from min {EARLY_S / 60:.0f} to {until_s / 60:.0f} (1 MiB: the allocator's noise)"
     yield Row(growth, late - early, "MiB", 1.0)
+    with tempfile.TemporaryDirectory(prefix="npu-watchd-bench-") as directory:
+        store = Store.open(Path(directory) / NAME)
+        assert not isinstance(store, Failure), store
+        month.live(store, days, WALL_S - days * 86_400.0)
+        store.close()
+        _, early, _ = _rss_mib(Path(directory), EARLY_S)
+    yield Row(f"RSS after {EARLY_S / 60:.0f} simulated min, with {days} days of a noisy node behind it", early, "MiB")
+
+
+def _rss_mib(directory: Path, until_s: float) -> list[float]:
+    command = [sys.executable, "-m", "tests.bench.memory", str(directory), str(until_s)]
+    found: list[float] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+    return found
 
 
 if __name__ == "__main__":
-    main(float(sys.argv[1]))
+    main(Path(sys.argv[1]), float(sys.argv[2]))

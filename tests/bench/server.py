@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterable
+from pathlib import Path
 
 from npu_watchd.catalogue import CATALOGUE
 from npu_watchd.sinks.metrics import Exposition, Format
@@ -30,9 +32,9 @@ class Constant(Application):
         return [self._body]
 
 
-def main() -> None:
+def main(directory: Path) -> None:
     """Prints the ports of the real server and of the two constant ones, and serves until stdin ends."""
-    simulated = SimulatedNode()
+    simulated = SimulatedNode(directory)
     for _ in range(24):
         simulated.pass_cycle()
     assert simulated.published is not None
@@ -50,6 +52,7 @@ def main() -> None:
     print(json.dumps([int(server.addresses[0].rpartition(":")[2]) for server in servers]), flush=True)
     threading.Thread(target=_publish, args=(simulated,), daemon=True).start()
     sys.stdin.read()
+    simulated.close()
 
 
 def _publish(simulated: SimulatedNode) -> None:
@@ -61,4 +64,5 @@ def _publish(simulated: SimulatedNode) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with tempfile.TemporaryDirectory(prefix="npu-watchd-bench-") as scratch:
+        main(Path(scratch))

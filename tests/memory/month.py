@@ -12,7 +12,7 @@ from npu_watchd.model.finding import Event
 from npu_watchd.model.ids import DeviceKey
 from npu_watchd.model.pcie import PcieErrors
 from npu_watchd.model.records import MemoryErrors
-from npu_watchd.model.snapshot import Port, Snapshot
+from npu_watchd.model.snapshot import Identity, Port, Snapshot
 from tests.memory.past import chip, node, roce
 
 DEVICES = tuple(DeviceKey(number) for number in range(16))
@@ -22,7 +22,7 @@ CODE = "80e18005"
 """Of the vendor's table: with a rule on how often it may come back."""
 
 
-def snapshots(days: int) -> Iterator[tuple[float, Snapshot]]:
+def snapshots(days: int, began_s: float = BEGAN_S) -> Iterator[tuple[float, Snapshot]]:
     """History time and what is seen then.
 
     Every ten minutes a corrected error on each device's memory, its PCIe link and its own port, and on each host port,
@@ -33,6 +33,7 @@ def snapshots(days: int) -> Iterator[tuple[float, Snapshot]]:
         devices = [
             chip(
                 key,
+                identity=Identity(name="910B3"),
                 memory_errors={"hbm": MemoryErrors(step, 0, step, 0)},
                 error_codes=(CODE,) if step % len(DEVICES) == key.npu else (),
                 pcie_errors=PcieErrors("0000:c1:00.0", step, 0, 0),
@@ -49,13 +50,13 @@ def snapshots(days: int) -> Iterator[tuple[float, Snapshot]]:
             errors = {"symbol_error": step, "port_rcv_errors": step // 2}
             counters = PortCounters(key, errors=errors, link_downs=step // 6)
             ports[key] = Port(key, present=True, expected=True, facts=facts, counters=counters)
-        yield BEGAN_S + STEP_S * step, node(*devices, ports=ports)
+        yield began_s + STEP_S * step, node(*devices, ports=ports)
 
 
-def live(store: Store, days: int) -> History:
+def live(store: Store, days: int, began_s: float = BEGAN_S) -> History:
     """The history of these days, written every hour with two lines of the journal for each step, and pruned daily."""
     history, lines = History(), list[Event]()
-    for step, (now_s, snapshot) in enumerate(snapshots(days)):
+    for step, (now_s, snapshot) in enumerate(snapshots(days, began_s)):
         history.observe(snapshot, now_s)
         for number, text in enumerate(_LINES, 2 * step + 1):
             lines.append(Event(number, now_s, "finding_opened", text, "3", "hbm_single_bit", {"severity": "warning"}))
