@@ -44,8 +44,15 @@ def run(group_file: Path | None, config_file: Path | None) -> None:
     "--speed", type=click.FloatRange(min=0), default=1.0, show_default=True, help="Scenario seconds a second."
 )
 @click.option("--port", type=click.IntRange(0, 65535), default=18910, show_default=True, help="0: any that is free.")
+@click.option(
+    "--alertmanager",
+    "alertmanagers",
+    metavar="URL",
+    multiple=True,
+    help="Send alerts there, as http://127.0.0.1:9093; may be given several times.",
+)
 @click.option("--list", "list_them", is_flag=True, help="The scenarios, and what each shows.")
-def demo(scenario: str, speed: float, port: int, list_them: bool) -> None:
+def demo(scenario: str, speed: float, port: int, alertmanagers: tuple[str, ...], list_them: bool) -> None:
     """The same daemon on a simulated node; prints the address. No hardware needed."""
     from npu_watchd.simnode import node, scenario_file
 
@@ -55,7 +62,8 @@ def demo(scenario: str, speed: float, port: int, list_them: bool) -> None:
         return
     with tempfile.TemporaryDirectory(prefix="npu-watchd-demo-") as directory:
         try:
-            file = node.install(scenario, Path(directory), speed=speed, listen=(f"127.0.0.1:{port}",))
+            listen = (f"127.0.0.1:{port}",)
+            file = node.install(scenario, Path(directory), speed=speed, listen=listen, alertmanagers=alertmanagers)
         except scenario_file.ScenarioError as error:
             raise SystemExit(complain(str(error), BAD_CONFIG)) from error
         over = threading.Event()
@@ -89,6 +97,9 @@ def _serve(settings: configs.Config, *, announce: bool) -> int:
     def say_where() -> None:
         for url in daemon.urls if announce else ():
             click.echo(f"npu-watchd serves a simulated node at {url}  (metrics: {url}metrics; stop with Ctrl-C)")
+            click.echo(f"What is found wrong stands on that page, and at {url}api/v1/findings")
+        for target in settings.alertmanager.urls if announce else ():
+            click.echo(f"Alerts go to {target}")
         sys.stdout.flush()
 
     daemon.run(say_where)

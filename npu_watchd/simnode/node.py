@@ -42,10 +42,12 @@ def install(
     start: float | None = None,
     at: float = 0.0,
     listen: Sequence[str] = ("127.0.0.1:18910",),
+    alertmanagers: Sequence[str] = (),
 ) -> Path:
     """Make DIRECTORY a node on which SCENARIO (a name, or a file) runs, and return its config.toml.
 
     speed: scenario seconds a second; 0 stops it at `at`. start: the Unix second at which it stands at `at`; None: now.
+    alertmanagers: URLs of those that the node's daemon shall tell of what it finds.
     Raises ScenarioError for a scenario that cannot be used, OSError where the directory cannot be written.
     """
     loaded = scenario_file.load(scenario)
@@ -64,7 +66,7 @@ def install(
     (directory / "proc/cpuinfo").write_text(CPUINFO[loaded.host_cpu], encoding="utf-8")
     config = directory / "config.toml"
     chips = loaded.cards * SILICON[loaded.generation].chips_per_card
-    config.write_text(_config(loaded, chips, directory, listen), encoding="utf-8")
+    config.write_text(_config(loaded, chips, directory, listen, alertmanagers), encoding="utf-8")
     refresh(directory)
     return config
 
@@ -123,7 +125,9 @@ def _script(tool: str, directory: Path) -> str:
     return f'#!/bin/sh\nPYTHONPATH={shlex.quote(str(package))} exec {shlex.join(command)} "$@"\n'
 
 
-def _config(scenario: Scenario, chips: int, directory: Path, listen: Sequence[str]) -> str:
+def _config(
+    scenario: Scenario, chips: int, directory: Path, listen: Sequence[str], alertmanagers: Sequence[str]
+) -> str:
     def text(value: object) -> str:
         # A JSON string is a TOML string.
         return json.dumps(str(value))
@@ -132,6 +136,7 @@ def _config(scenario: Scenario, chips: int, directory: Path, listen: Sequence[st
     silicon = SILICON[scenario.generation]
     expected = ", ".join(text(port) for port in scenario.expected_ports)
     ports = f"\n[fabric]\nexpected_ports = [{expected}]\n" if expected else ""
+    told = f"\n[alertmanager]\nurls = [{', '.join(map(text, alertmanagers))}]\n" if alertmanagers else ""
     counted = "\n[probes.pcie_load]\nenabled = true\n" if _host_counts(silicon) else ""
     return f"""\
 # An ordinary configuration: only its paths lead to a simulated node.
@@ -152,7 +157,7 @@ npu_tool_log = {text(directory / ERROR_LOG)}
 
 [web]
 listen = [{", ".join(text(address) for address in listen)}]
-{ports}{counted}"""
+{ports}{told}{counted}"""
 
 
 def _host_counts(silicon: Silicon) -> bool:

@@ -15,7 +15,7 @@ from tests.bench.verdict import Row, table
 def main() -> int:
     """Measure, print one table, and say by the exit code whether all is within its limits."""
     options = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    options.add_argument("--quick", action="store_true", help="shorter windows: the same table in less than 40 s")
+    options.add_argument("--quick", action="store_true", help="shorter windows: the same table in less than a minute")
     quick = options.parse_args().quick
     began = time.monotonic()
     load = os.getloadavg()[0]
