@@ -230,7 +230,8 @@ TWO_AT_ONCE = Case(
     Text(
         "310P Duo",
         210,
-        "[[at]]\nt = 60\ndevice = 0\nddr.double_bit_isolated_pages = 70\n[[at]]\nt = 60\ndevice = 2\ntemperature = 107\n",
+        "[[at]]\nt = 60\ndevice = 0\nddr.double_bit_isolated_pages = 70\n"
+        "[[at]]\nt = 60\ndevice = 2\ntemperature = 107\n",
     ),
     (
         minute("isolated_pages", npu(8, 0), QUARANTINES, at=60),

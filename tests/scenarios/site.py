@@ -36,6 +36,15 @@ class Site(World):
             self.judge(self._next_s)
             self._next_s += every_s
 
+    @property
+    def now_s(self) -> float:
+        """The second of the next cycle."""
+        return self._next_s
+
+    def skip_to(self, second: float) -> None:
+        """The next cycle is at that second."""
+        self._next_s = second
+
     def each(self, **changes: Any) -> None:
         """From the next cycle on every device is so."""
         for key in self.devices:

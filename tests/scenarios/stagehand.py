@@ -107,6 +107,11 @@ def play(text: Text, name: str, directory: Path, see: See | None = None) -> Watc
     """The case from its start to its end. see: told of every snapshot after it was judged."""
     file = directory / f"{name}.toml"
     file.write_text(_toml(text, name), encoding="utf-8")
+    return play_file(file, text, directory, see)
+
+
+def play_file(file: Path | str, text: Text, directory: Path, see: See | None = None) -> Watch:
+    """Likewise a scenario file, or one that comes with the package by its name; of `text` its times hold."""
     scenario = scenario_file.load(file)
     settings = config.load(node.install(file, directory / "node", speed=0), defaults=DEFAULTS)
     acted = _Node(text, scenario, directory / "node")

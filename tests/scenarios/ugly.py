@@ -97,8 +97,8 @@ UGLY: tuple[Case, ...] = (
             "950PR",
             480,
             '[[at]]\nt = 0\nlasts = 200\ndevices = "all"\nlink.speed = 2.5\n[[at]]\nt = 200\ndevices = "all"\n'
-            'start = [{ pid = 4711, name = "python3", memory = 9000 }]\n[[at]]\nt = 300\ndevices = "all"\nstop = "all"\n'
-            '[[at]]\nt = 310\ndevices = "all"\nlink.speed = 2.5\n',
+            'start = [{ pid = 4711, name = "python3", memory = 9000 }]\n[[at]]\nt = 300\ndevices = "all"\n'
+            'stop = "all"\n[[at]]\nt = 310\ndevices = "all"\nlink.speed = 2.5\n',
         ),
     ),
     Case(
