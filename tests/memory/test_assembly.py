@@ -83,6 +83,12 @@ def test_a_chip_that_cannot_answer_leaves_the_tables_word(shown: str | None, hea
     assert merged_health(shown, None, asked=False) == health_is
 
 
+def test_an_ok_from_before_the_tables_last_bad_word_confirms_none_now() -> None:
+    assert merged_health("OK", health("OK"), asked=True, outdated=True) == "unknown"
+    assert merged_health("OK", health("Critical"), asked=True, outdated=True) == "critical"
+    assert merged_health("OK", None, asked=False, outdated=True) == "ok"
+
+
 def test_an_answer_without_a_health_word_is_no_ok() -> None:
     assert merged_health("OK", health(None), asked=True) == "unknown"
 

@@ -60,6 +60,20 @@ def test_a_device_that_comes_back_is_present_again() -> None:
     assert (device(board, 1, 32).present, device(board, 1, 32).health) == (True, "ok")
 
 
+def test_an_ok_of_the_table_after_a_bad_word_needs_a_health_answer_from_after_that_word() -> None:
+    """Of a chip that is bad and has no code `-t health` says OK as well, and a health query that fails prints OK."""
+    board = new_board()
+    board.put([info(table(row(0, health="Critical"), row(1))), *well(0), *well(1)])
+    assert device(board, 0).health == "critical"
+    board.put([info(table(row(0, health="Critical"), row(1)), at_s=15)])
+    board.put([info(table(row(0), row(1)), at_s=30)])
+    assert (device(board, 0, 31).health, device(board, 1, 31).health) == ("unknown", "ok")
+    board.put([said(0, TIMEOUT, 32)])
+    assert device(board, 0, 33).health == "unknown"
+    board.put(well(0, 40))
+    assert device(board, 0, 41).health == "ok"
+
+
 def test_what_was_read_before_a_device_vanished_says_nothing_when_it_is_back() -> None:
     """It may have been reset: its old `ok` and its old counts are another life's."""
     board = new_board()

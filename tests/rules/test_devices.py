@@ -62,6 +62,18 @@ def test_expected_devices_that_never_were_seen_are_the_nodes_finding() -> None:
     assert found.summary == "2 of 10 expected devices have never been in the table of npu-smi"
 
 
+def test_a_device_that_was_missing_before_a_restart_is_not_missed_twice() -> None:
+    world = World()
+    world.cycle(0)
+    world.change(3, present=False, health="unknown")
+    assert list(world.cycles(15, 60)) == ["device_missing npu 3 chip 0"]
+    # The daemon that has just been started has never seen the device.
+    del world.devices[DeviceKey(3)]
+    found = world.cycles(75, 150)
+    assert list(found) == ["device_missing npu 3 chip 0"]
+    assert found["device_missing npu 3 chip 0"].held
+
+
 @pytest.mark.parametrize(
     ("health", "severity", "quarantines"),
     [("warning", "warning", False), ("alarm", "critical", False), ("critical", "critical", True)],
@@ -82,6 +94,16 @@ def test_unknown_health_is_no_finding_and_ends_none() -> None:
     found = world.cycle(15)
     assert found["device_unhealthy npu 2 chip 0"].held
     assert "device_unhealthy npu 4 chip 0" not in found
+
+
+def test_a_health_without_a_word_and_codes_without_an_answer_end_no_finding() -> None:
+    world = World()
+    world.change(2, health="critical", error_codes=("80e18402",))
+    world.cycle(0)
+    world.change(2, health="unknown", error_codes=None)
+    found = world.cycle(15)
+    assert found.keys() == {"device_unhealthy npu 2 chip 0", "error_code npu 2 chip 0"}
+    assert all(finding.held for finding in found.values())
 
 
 def test_one_uncorrectable_error_is_enough_even_if_it_was_there_before_us() -> None:

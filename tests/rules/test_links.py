@@ -301,3 +301,41 @@ def test_a_device_that_vanished_keeps_what_was_found() -> None:
     assert sorted(found) == ["device_missing npu 3 chip 0", "pcie_link npu 3 chip 0"]
     assert found["pcie_link npu 3 chip 0"].held
     assert world.judging.journal[-1].device_id == world.devices[DeviceKey(3)].device_id
+
+
+def test_a_restart_of_the_daemon_mends_no_link_no_module_and_no_climb() -> None:
+    dim = replace(npu_port(), optical=OpticalModule(True, lanes=(OpticalLane(0, receive_watts=1e-5),)))
+    world = World()
+    world.change(2, pcie_link=link(), pcie_errors=PcieErrors("0000:82:00.0", correctable=0, nonfatal=0, fatal=0))
+    world.change(3, pcie_link=link(lanes=8))
+    world.change(4, roce=dim)
+    world.cycle(0)
+    world.change(2, pcie_errors=PcieErrors("0000:82:00.0", correctable=900, nonfatal=0, fatal=0))
+    stood = {"pcie_errors npu 2 chip 0", "pcie_link npu 3 chip 0", "optics npu 4 chip 0"}
+    assert world.cycles(60, 180, every=60).keys() == stood
+    # What is not read yet is in no `blind`: that is nothing that anybody could mend.
+    world.change(2, pcie_link=None, pcie_errors=None)
+    world.change(3, pcie_link=None)
+    world.change(4, roce=None)
+    found = world.cycle(240)
+    assert found.keys() == stood
+    assert {finding.held_because for finding in found.values()} == {"not read yet"}
+
+
+def test_a_chip_that_cannot_say_has_no_such_finding_any_more() -> None:
+    world = World()
+    world.change(3, pcie_link=link(lanes=8))
+    world.cycles(0, 120, every=60)
+    world.change(3, pcie_link=None, unsupported={"pcie_link": "the device has no PCI address"})
+    assert world.cycle(180) == {}
+
+
+def test_a_link_that_falls_does_not_mend_the_module() -> None:
+    dim = OpticalModule(True, lanes=(OpticalLane(0, receive_watts=1e-5),))
+    world = World()
+    world.change(3, roce=replace(npu_port(), optical=dim))
+    world.cycles(0, 120, every=60)
+    world.change(3, roce=replace(npu_port(up=False), optical=dim))
+    assert world.cycle(180)["optics npu 3 chip 0"].held
+    world.change(3, roce=replace(npu_port(), optical=OpticalModule(True, lanes=(OpticalLane(0, receive_watts=1e-3),))))
+    assert world.cycle(240) == {}
