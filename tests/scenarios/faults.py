@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.scenarios.fabric_faults import FABRIC_FAULTS
 from tests.scenarios.hard_faults import HARD_FAULTS
 from tests.scenarios.label import CRITICAL, NODE, QUARANTINES, WARNING, Case, Text, info, minute, npu
+from tests.scenarios.more_faults import MORE_FAULTS
 
 GONE = Case(
     "card falls off the bus, 910B3",
@@ -120,17 +121,18 @@ COMES_BACK = Case(
 )
 THIRD_TIME = Case(
     "any code for the third time, A3",
-    "device 3 has 0x80818C06 three times: sub-health each time, so a warning and no quarantine",
+    "device 1 has 0x80818C06 three times: sub-health each time, so a warning and no quarantine",
     Text(
         "A3",
         1100,
-        '[[at]]\nt = 60\nlasts = 100\nevery = 420\ntimes = 3\ndevice = 3\ncodes = [{ code = "80818C06" }]\n',
+        '[[at]]\nt = 60\nlasts = 100\nevery = 420\ntimes = 3\ndevice = 1\ncodes = [{ code = "80818C06" }]\n',
+        cards=1,
     ),
     (
-        minute("error_code", npu(1, 1), WARNING, at=60, over=(160, 230)),
-        minute("error_code", npu(1, 1), WARNING, at=480, over=(580, 650)),
-        minute("error_code", npu(1, 1), WARNING, at=900, over=(1000, 1070)),
-        minute("error_code_repeats", npu(1, 1), WARNING, at=900),
+        minute("error_code", npu(0, 1), WARNING, at=60, over=(160, 230)),
+        minute("error_code", npu(0, 1), WARNING, at=480, over=(580, 650)),
+        minute("error_code", npu(0, 1), WARNING, at=900, over=(1000, 1070)),
+        minute("error_code_repeats", npu(0, 1), WARNING, at=900),
     ),
 )
 DOUBLE_BIT = Case(
@@ -284,4 +286,4 @@ CHIP_FAULTS: tuple[Case, ...] = (
     *(DOUBLE_BIT, DOUBLE_BIT_DDR, DOUBLE_BIT_BLIND, SINGLE_BIT, SINGLE_BIT_DDR, SINGLE_BIT_OLD, PAGES, PAGES_BEFORE),
     *(HOT_CHIP, HOT_MEMORY, HOTTER, HUNG, HUNG_A3, UNLOADED, ZEROS, NO_ECC),
 )
-FAULTS: tuple[Case, ...] = (*CHIP_FAULTS, *FABRIC_FAULTS, *HARD_FAULTS)
+FAULTS: tuple[Case, ...] = (*CHIP_FAULTS, *FABRIC_FAULTS, *HARD_FAULTS, *MORE_FAULTS)

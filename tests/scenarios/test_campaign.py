@@ -28,6 +28,7 @@ def test_a_case_brings_what_its_labels_say_and_nothing_else(case: Case) -> None:
     assert (found.precision, found.recall) == (1.0, 1.0)
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("scenario", ["quiet", "busy_node"])
 def test_a_day_on_a_healthy_node_brings_nothing(scenario: str, tmp_path: Path) -> None:
     coarse, fine = day.played(scenario, tmp_path)
