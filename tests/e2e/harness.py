@@ -86,7 +86,7 @@ pcie_aer = { every = "2s" }
 """Periods for the simulated node, each of whose tools is a Python of its own."""
 
 
-def until(claim: Callable[[], T | None], what: str, within_s: float = PATIENCE_S) -> T:
+def until(claim: Callable[[], T | None], what: str, within_s: float = PATIENCE_S, every_s: float = 0.05) -> T:
     """The first true answer; AssertionError naming the claim when its time is over."""
     give_up_s = time.monotonic() + within_s
     while True:
@@ -94,7 +94,7 @@ def until(claim: Callable[[], T | None], what: str, within_s: float = PATIENCE_S
         if answer:
             return answer
         assert time.monotonic() < give_up_s, f"not within {within_s:g} s: {what}"
-        time.sleep(0.05)
+        time.sleep(every_s)
 
 
 @dataclass(frozen=True)

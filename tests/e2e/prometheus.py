@@ -7,7 +7,7 @@ import json
 import shutil
 import subprocess
 import urllib.parse
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, Self
@@ -18,6 +18,9 @@ import pytest
 from tests import promtool
 from tests.e2e.harness import Running, until
 from tests.e2e.page import Labels, parsed
+
+
+_ALERTING = "alerting: {{ alertmanagers: [ {{ static_configs: [ {{ targets: ['127.0.0.1:{port}'] }} ] }} ] }}\n"
 
 
 class Prometheus(Running):
@@ -86,17 +89,26 @@ class Prometheus(Running):
 
 
 @contextlib.contextmanager
-def scraping(directory: Path, jobs: Mapping[str, int]) -> Iterator[Prometheus]:
-    """A Prometheus that scrapes each job's port on loopback once a second."""
+def scraping(
+    directory: Path, jobs: Mapping[str, int | Sequence[int]], *, rules: Path | None = None, alertmanager: int | None = None
+) -> Iterator[Prometheus]:
+    """A Prometheus that scrapes each job's ports on loopback once a second.
+
+    rules: a file that it judges as often. alertmanager: the port to which it sends what fires.
+    """
     program = shutil.which("prometheus")
     if program is None:
         pytest.fail("the Debian package prometheus is not installed: apt-get install prometheus")
     targets = "".join(
-        f"  - job_name: {job}\n    static_configs: [{{ targets: ['127.0.0.1:{port}'] }}]\n"
-        for job, port in jobs.items()
+        f"  - job_name: {job}\n    static_configs: [{{ targets: {_addresses(ports)} }}]\n" for job, ports in jobs.items()
     )
     config = directory / "prometheus.yml"
-    config.write_text(f"global: {{ scrape_interval: 1s, scrape_timeout: 1s }}\nscrape_configs:\n{targets}")
+    config.write_text(
+        "global: { scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s }\n"
+        + (f"rule_files: [{rules}]\n" if rules else "")
+        + (_ALERTING.format(port=alertmanager) if alertmanager else "")
+        + f"scrape_configs:\n{targets}"
+    )
     process = subprocess.Popen(
         [
             program,
@@ -111,6 +123,10 @@ def scraping(directory: Path, jobs: Mapping[str, int]) -> Iterator[Prometheus]:
     )
     with Prometheus(process) as prometheus:
         yield prometheus.ready()
+
+
+def _addresses(ports: int | Sequence[int]) -> list[str]:
+    return [f"127.0.0.1:{port}" for port in ([ports] if isinstance(ports, int) else ports)]
 
 
 def promtool_on(page: str) -> list[str]:
