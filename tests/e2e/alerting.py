@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from pathlib import Path
 
 from npu_watchd.reference.fleet_alerts import JOB
 from npu_watchd.simnode import scenario_file
+from npu_watchd.simnode.node import keep_fresh
 from tests.e2e.harness import Daemon, launch, until
 from tests.e2e.prometheus import Prometheus, scraping
 from tests.e2e.simulated import SimulatedNode, simulated
@@ -58,6 +60,10 @@ class Story:
     """Of all probes; None: their own."""
     more: str = ""
     """What comes after the shipped scenario."""
+    every: str = "1s"
+    """Period of the probes."""
+    speed: float = 0.0
+    """Scenario seconds a second. Not 0: it runs by itself, each answer from a process of the simulator."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +103,16 @@ class Scene:
     def name(self) -> str:
         return f"sim-{Path(self.node.scenario).stem.replace('_', '-')}"
 
+    def alerts_ever(self, ways: Ways) -> dict[str, object]:
+        """What was found, sent or fired since the start; nothing of a node that is well."""
+        fired = f'count_over_time(ALERTS{{node="{self.name}"}}[10m])'
+        found = {
+            "found": self.daemon.events("finding_opened"),
+            "sent": [value for value in self.daemon.page().samples["npu_watchd_notifications_total"].values() if value],
+            "fired": list(ways.prometheus.query(fired)),
+        }
+        return {name: some for name, some in found.items() if some}
+
     def play(self, ways: Ways) -> Exception | None:
         """All steps, one after another; why not, where one does not come true."""
         try:
@@ -110,9 +126,12 @@ class Scene:
     def _wake(self, ways: Ways) -> None:
         """Everything has been read once, and Prometheus knows of it: from now on only news can tell more."""
         probes = (*VITAL, *self.story.probes)
+        self.daemon.ready(PATIENCE_S)
 
         def read() -> bool:
-            answered = {(state["probe"], state["device_id"]) for state in self.daemon.snapshot()["probes"] if state["up"]}
+            answered = {
+                (state["probe"], state["device_id"]) for state in self.daemon.snapshot()["probes"] if state["up"]
+            }
             return all(
                 (probe, None) in answered or {(probe, str(device)) for device in range(self.story.cards)} <= answered
                 for probe in probes
@@ -158,10 +177,17 @@ class Scene:
 class Told:
     """What became of the stories."""
 
-    scenes: Mapping[str, Scene]
     outcomes: Mapping[str, Exception | None]
     about_no_node: frozenset[Labels]
     """Everything that fired in the meantime and names no node."""
+    alerts_ever: Mapping[str, Mapping[str, object]]
+    """Of each story's node, on all its ways."""
+
+    def came_true(self, scenario: str) -> None:
+        """Raises what kept the story from it."""
+        outcome = self.outcomes[scenario]
+        if outcome is not None:
+            raise outcome
 
 
 @contextlib.contextmanager
@@ -171,6 +197,9 @@ def stages(stories: Mapping[str, Story], directory: Path) -> Iterator[tuple[Mapp
         pushed = stack.enter_context(alertmanager(directory / "pushed"))
         pulled = stack.enter_context(alertmanager(directory / "pulled"))
         nodes = {name: _node(name, story, directory, pushed.url) for name, story in stories.items()}
+        for name, node in nodes.items():
+            if stories[name].speed:
+                stack.enter_context(_running(node))
         scenes = {
             name: Scene(stories[name], node, stack.enter_context(Daemon(launch("run", "--config", node.config))))
             for name, node in nodes.items()
@@ -191,19 +220,37 @@ def tell(stories: Mapping[str, Story], directory: Path) -> Told:
             return all(play.done() for play in playing.values())
 
         until(over, "the stories end", 100.0, 0.5)
-        return Told(scenes, {name: play.result() for name, play in playing.items()}, frozenset(beside))
+        return Told(
+            {name: play.result() for name, play in playing.items()},
+            frozenset(beside),
+            {name: scene.alerts_ever(ways) for name, scene in scenes.items()},
+        )
 
 
 def _node(name: str, story: Story, directory: Path, url: str) -> SimulatedNode:
     scenario = _variant(name, story, directory)
     probes = ("npu_info", *VITAL, *story.probes)
     timeouts = dict.fromkeys(probes, story.timeout) if story.timeout else None
-    node = simulated(scenario, directory / name, 0, dict.fromkeys(probes, "1s"), timeouts)
+    node = simulated(scenario, directory / name, 0, dict.fromkeys(probes, story.every), timeouts, speed=story.speed)
     lines = ["[alertmanager]", f'urls = ["{url}"]', "[limits]"]
     lines += [f"{limit} = {json.dumps(value)}" for limit, value in story.limits.items()]
     node.config.write_text(node.config.read_text(encoding="utf-8") + "\n".join(lines) + "\n", encoding="utf-8")
-    node.replay(0)
+    if not story.speed:
+        node.replay(0)
     return node
+
+
+@contextlib.contextmanager
+def _running(node: SimulatedNode) -> Iterator[None]:
+    """Its sysfs tree goes along with its clock."""
+    over = threading.Event()
+    thread = threading.Thread(target=keep_fresh, args=(node.directory, over), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join(10)
 
 
 def _variant(name: str, story: Story, directory: Path) -> Path:

@@ -19,7 +19,6 @@ from tests import promtool
 from tests.e2e.harness import Running, until
 from tests.e2e.page import Labels, parsed
 
-
 _ALERTING = "alerting: {{ alertmanagers: [ {{ static_configs: [ {{ targets: ['127.0.0.1:{port}'] }} ] }} ] }}\n"
 
 
@@ -90,7 +89,11 @@ class Prometheus(Running):
 
 @contextlib.contextmanager
 def scraping(
-    directory: Path, jobs: Mapping[str, int | Sequence[int]], *, rules: Path | None = None, alertmanager: int | None = None
+    directory: Path,
+    jobs: Mapping[str, int | Sequence[int]],
+    *,
+    rules: Path | None = None,
+    alertmanager: int | None = None,
 ) -> Iterator[Prometheus]:
     """A Prometheus that scrapes each job's ports on loopback once a second.
 
@@ -100,7 +103,8 @@ def scraping(
     if program is None:
         pytest.fail("the Debian package prometheus is not installed: apt-get install prometheus")
     targets = "".join(
-        f"  - job_name: {job}\n    static_configs: [{{ targets: {_addresses(ports)} }}]\n" for job, ports in jobs.items()
+        f"  - job_name: {job}\n    static_configs: [{{ targets: {_addresses(ports)} }}]\n"
+        for job, ports in jobs.items()
     )
     config = directory / "prometheus.yml"
     config.write_text(

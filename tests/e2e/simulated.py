@@ -72,7 +72,7 @@ class SimulatedNode:
         for tool, arguments in _questions(state):
             spoken = tools.answer(tool, state, arguments)
             if spoken == Answer(spoken.text):
-                (said / " ".join((tool, *arguments))).write_text(spoken.text, encoding="utf-8")
+                (said / f"{tool} {' '.join(arguments)}").write_text(spoken.text, encoding="utf-8")
         link = self.directory / "said.new"
         link.symlink_to(said)
         link.replace(self.directory / "said")
