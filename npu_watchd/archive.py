@@ -43,6 +43,7 @@ class Archive:
         """The start did not wait for the database any longer: what is in it is no longer asked for."""
         self._stopped = False
         self._store: Store | None = None
+        self._begun_anew: str | None = None
         self._problem: Failure | None = None
         self._prune_at_s = 0.0
         self._newest_s = 0.0
@@ -53,6 +54,11 @@ class Archive:
     def problem(self) -> Failure | None:
         """Why nothing is written at the moment; None: all that was handed in is on disk, or on its way."""
         return self._problem
+
+    @property
+    def begun_anew(self) -> str | None:
+        """That a database which was of no use was moved aside, where to, and why; None: it was not."""
+        return self._begun_anew
 
     def recall(self, within_s: float) -> Loaded | None:
         """Open the database and return what was kept; None where that fails or takes longer than this."""
@@ -112,6 +118,7 @@ class Archive:
         if isinstance(opened, Failure):
             self._tell(opened)
             return False
+        self._begun_anew = opened.said
         if opened.said is not None:
             self._warn("history_begun_anew", detail=opened.said)
         loaded = opened.load()

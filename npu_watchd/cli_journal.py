@@ -42,15 +42,18 @@ def events(
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     path, last = settings.paths.state_dir / store.NAME, 0
-    while True:
-        found = journal.read(path, since_s, device_id, _MOST_LINES, last)
-        if isinstance(found, Failure):
-            sys.exit(complain(found.detail, FAILED))
-        _print(found, as_json=as_json, by_line=follow)
-        last = max((event.number for event in found), default=last)
-        if not follow:
-            break
-        threading.Event().wait(_FOLLOW_S)
+    try:
+        while True:
+            found = journal.read(path, since_s, device_id, _MOST_LINES, last)
+            if isinstance(found, Failure):
+                sys.exit(complain(found.detail, FAILED))
+            _print(found, as_json=as_json, by_line=follow)
+            last = max((event.number for event in found), default=last)
+            if not follow:
+                return
+            threading.Event().wait(_FOLLOW_S)
+    except KeyboardInterrupt:
+        return
 
 
 def _print(found: Iterable[Event], *, as_json: bool, by_line: bool) -> None:

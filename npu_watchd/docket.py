@@ -133,6 +133,8 @@ class Docket:
     def _note_start(self, version: str, loaded: Loaded | None, last_s: float, now: Tick) -> None:
         standing = len(loaded.findings) if loaded else 0
         self.note("daemon_started", f"npu-watchd {version} was started; {standing} findings stood", now.wall_s)
+        if self._archive.begun_anew is not None:
+            self.note("history_begun_anew", self._archive.begun_anew, now.wall_s)
         if loaded is None:
             self.note("history_unknown", "what was before could not be read: counts begin as inventory", now.wall_s)
         elif last_s - now.wall_s > _JUMP_S:

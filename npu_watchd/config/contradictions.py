@@ -68,7 +68,7 @@ def probe_times(config: Config, defaults: ProbeDefaults, name: str) -> tuple[flo
 def _probes(config: Config, defaults: ProbeDefaults) -> Iterator[Contradiction]:
     for name in PROBE_NAMES:
         every_s, timeout_s = probe_times(config, defaults, name)
-        if every_s is not None and timeout_s is not None and timeout_s > STALE_PERIODS * every_s:
+        if every_s is not None and timeout_s is not None and round(timeout_s - STALE_PERIODS * every_s, 6) > 0:
             periods = f"{STALE_PERIODS} periods of {Seconds(every_s)}"
             problem = f"a deadline of {Seconds(timeout_s)} is longer than {periods}, after which a reading is stale"
             cure = "one slow call would blind us: shorten timeout or lengthen every"

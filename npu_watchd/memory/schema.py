@@ -60,7 +60,7 @@ def prepare(db: sqlite3.Connection) -> None:
         raise Unusable(f"a later npu-watchd wrote it (schema {version}, this one knows {len(MIGRATIONS)})")
     damage = db.execute("PRAGMA quick_check(1)").fetchone()[0]
     if damage != "ok":
-        raise Unusable(f"it is damaged: {damage}")
+        raise Unusable(f"it is damaged: {' '.join(str(damage).split())}")
     if version == len(MIGRATIONS):
         return
     db.execute("BEGIN IMMEDIATE")

@@ -235,6 +235,20 @@ class Daemon(Running):
         document: dict[str, Any] = json.loads(self.get("/api/v1/snapshot").body)
         return document
 
+    def findings(self) -> list[dict[str, Any]]:
+        document: dict[str, Any] = json.loads(self.get("/api/v1/findings").body)
+        findings: list[dict[str, Any]] = document["findings"]
+        return findings
+
+    def finding(self, rule: str) -> dict[str, Any] | None:
+        """The first finding of this rule; None: there is none."""
+        return next((finding for finding in self.findings() if finding["rule"] == rule), None)
+
+    def journal(self, kind: str | None = None) -> list[dict[str, Any]]:
+        """Its lines of one kind, or all, oldest first."""
+        lines: list[dict[str, Any]] = json.loads(self.get("/api/v1/events").body)["events"]
+        return [line for line in lines if kind in (None, line["kind"])]
+
     def device(self, device_id: str) -> dict[str, Any]:
         devices: list[dict[str, Any]] = self.snapshot()["devices"]
         return next(device for device in devices if device["device_id"] == device_id)
