@@ -348,6 +348,14 @@ def test_two_addresses_that_do_not_collide_are_fine(file: Path) -> None:
     assert load(file).web.listen == ("127.0.0.1:9", "[::]:9", "127.0.0.1:0", "127.0.0.1:0")
 
 
+@pytest.mark.parametrize(
+    ("every", "timeout", "timeout_s"), [("600ms", "1800ms", 1.8), ("700ms", "2100ms", 2.1), ("10s", "30s", 30.0)]
+)
+def test_a_deadline_of_just_three_periods_is_fine(file: Path, every: str, timeout: str, timeout_s: float) -> None:
+    file.write_text(f"[probes.npu_ecc]\nevery = '{every}'\ntimeout = '{timeout}'")
+    assert load(file).probe("npu_ecc").timeout_s == timeout_s
+
+
 def test_a_file_that_was_asked_for_must_exist(file: Path) -> None:
     with pytest.raises(ConfigError, match="there is no such file; write it with `npu-watchd config init`"):
         load(file)

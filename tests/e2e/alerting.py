@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 
 from npu_watchd.reference.fleet_alerts import JOB
@@ -22,7 +23,7 @@ from tests.e2e.simulated import SimulatedNode, simulated
 from tests.sinks.alertmanager.debian import Alertmanager, alertmanager
 
 RULES = Path(__file__).parents[2] / "deploy" / "prometheus" / "npu-watchd.rules.yml"
-PATIENCE_S = 60.0
+PATIENCE_S = 45.0
 """A reading, a cycle, a scrape, an evaluation and a batch, of all stories at once on busy cores."""
 _POLL_S = 0.25
 VITAL = ("npu_health", "npu_ecc")
@@ -82,6 +83,11 @@ class Ways:
         )
         return pushed, pulled
 
+    def began(self, node: str) -> list[float]:
+        """When the alerts about this node began, as the daemon told it."""
+        starts = [one["startsAt"] for one in self.pushed.alerts() if one["labels"].get("node") == node]
+        return sorted(datetime.fromisoformat(start).timestamp() for start in starts)
+
     def about_no_node(self) -> set[Labels]:
         """What Prometheus alone can say."""
         return {labels for labels in _fires(self.pulled) if "node" not in dict(labels)}
@@ -89,6 +95,11 @@ class Ways:
 
 def _fires(server: Alertmanager) -> set[Labels]:
     return {frozenset(labels.items()) for labels in server.labels()}
+
+
+def _near(told: list[float], found: list[float]) -> bool:
+    """To a millisecond, as the alerts are written."""
+    return len(told) == len(found) and all(abs(one - other) < 0.002 for one, other in zip(told, found, strict=True))
 
 
 @dataclass(frozen=True)
@@ -149,6 +160,10 @@ class Scene:
         if step.alerts is not None:
             self._agree(step, set(step.alerts), ways)
 
+    def _found(self) -> list[float]:
+        """When the findings were."""
+        return sorted(finding["since"] for finding in self.daemon.findings())
+
     def _shown(self, wanted: Mapping[tuple[str, ...], float]) -> bool:
         page = self.daemon.page()
         return all(
@@ -161,10 +176,10 @@ class Scene:
 
         def agreed() -> bool:
             seen[:] = [ways.fires(self.name)]
-            return seen == [(wanted, wanted)]
+            return seen == [(wanted, wanted)] and _near(ways.began(self.name), self._found())
 
         try:
-            until(agreed, f"at {step.second}: the same on both ways", PATIENCE_S, _POLL_S)
+            until(agreed, f"at {step.second}: the same on both ways, since the findings began", PATIENCE_S, _POLL_S)
         except AssertionError as error:
             found = [
                 f"{way} lacks {sorted(map(sorted, wanted - one))} and has beside {sorted(map(sorted, one - wanted))}"

@@ -150,7 +150,7 @@ WELL = {
     name: Story(
         (Step(None, ()),),
         probes=("hccn_link", "ibstat", "rdma_counters", "pcie_link", "pcie_aer"),
-        every="8s",
+        every="12s",
         speed=1800,
     )
     for name in ("quiet", "busy_node")
