@@ -41,6 +41,8 @@ COMMANDS = {
     "RocePortSlow": "hccn_tool -i 3 -speed -g",
     "RocePortErrorsClimbing": "hccn_tool -i 3 -stat -g",
     "NpuOpticsDegraded": "hccn_tool -i 3 -optical -g",
+    "NpuJobsContending": "cat /proc/PID/cgroup",
+    "NpuLeftoverProcess": "fuser -v /dev/davinci3",
     "NpuToolWedged": "ps -eo pid,stat,wchan:32,args",
     "NpuProbeBlind": "npu-smi info",
     "NpuWatchdDown": "systemctl status npu-watchd",

@@ -23,6 +23,8 @@ SUBJECTS: Mapping[str, tuple[str, ...]] = {
     "roce_slow": (PORT, DEVICE),
     "roce_errors": (PORT, DEVICE),
     "optics": (DEVICE,),
+    "jobs_share_device": (DEVICE,),
+    "leftover": (DEVICE,),
     "tool_wedged": (NODE,),
     "probe_blind": (NODE, DEVICE),
 }

@@ -15,6 +15,7 @@ from npu_watchd.model.ids import DeviceKey
 from npu_watchd.model.reading import Failure, FailureKind
 from npu_watchd.rules.rule import Judgement, Rule, Unseen, Verified, View
 from npu_watchd.rules.sight import blind
+from npu_watchd.rules.window import span
 
 _SPELL = "error_code:"
 _WINDOWS = 2
@@ -122,10 +123,9 @@ def _returning(view: View) -> Iterable[Judgement]:
             entry, seen, window_s = max(
                 found, key=lambda one: (one[0].repeats is not None and one[0].repeats.quarantines, len(one[1]))
             )
-            hours = window_s / 3600
             summary = (
                 f"device {device.device_id}: error code {entry.code.shown} came back: "
-                f"{len(seen)} bursts in {hours:.0f} h: {entry.text}"
+                f"{len(seen)} bursts in {span(window_s)}: {entry.text}"
             )
             evidence = tuple(_repeat_evidence(key, *one) for one in found)
             quarantines = any(one[0].repeats is not None and one[0].repeats.quarantines for one in found)

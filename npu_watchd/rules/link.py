@@ -8,6 +8,7 @@ from npu_watchd.model.finding import Action, Evidence, Severity
 from npu_watchd.model.reading import Failure, FailureKind
 from npu_watchd.rules.ports import SeenPort, ports
 from npu_watchd.rules.rule import Judgement, Polls, Rule, Unseen, Verified, View
+from npu_watchd.rules.window import span
 
 _DOWN = Failure(FailureKind.STALE, "a port that is down has no speed")
 
@@ -25,7 +26,7 @@ def _down(view: View) -> Iterable[Judgement]:
                     Evidence(port.up_metric, 0, 1, "", None, port.check),
                     Evidence("down for", lasted_s, limit_s, "s", None, port.check),
                 )
-                yield Verified(port.key, f"{port.name} has been down for {limit_s / 60:.0f} min or longer", evidence)
+                yield Verified(port.key, f"{port.name} has been down for {span(limit_s)} or longer", evidence)
 
 
 def _flapping(view: View) -> Iterable[Judgement]:
@@ -50,9 +51,8 @@ def _flaps(view: View, port: SeenPort) -> Verified | None:
     )
     if count < limit:
         return None
-    hours = window_s / 3600
     evidence = Evidence(f"{port.up_metric} 0, then 1 again", count, limit, "", window_s, port.check)
-    return Verified(port.key, f"{port.name} went down and came back {count} times in {hours:.0f} h", (evidence,))
+    return Verified(port.key, f"{port.name} went down and came back {count} times in {span(window_s)}", (evidence,))
 
 
 def _drops(view: View, port: SeenPort) -> Verified | None:
@@ -62,7 +62,7 @@ def _drops(view: View, port: SeenPort) -> Verified | None:
         return None
     metric = f"increase of {port.link_downs_metric}"
     evidence = Evidence(metric, grown.count, limit, "", window_s, port.downs_check)
-    summary = f"{port.name} lost its link {grown.count:.0f} times in {window_s / 3600:.0f} h"
+    summary = f"{port.name} lost its link {grown.count:.0f} times in {span(window_s)}"
     return Verified(port.key, summary, (evidence,))
 
 

@@ -11,6 +11,7 @@ from npu_watchd.model.reading import NOT_READ_YET, Failure, FailureKind
 from npu_watchd.model.snapshot import Device
 from npu_watchd.rules.rule import Judgement, Polls, Rule, Unseen, Verified, View
 from npu_watchd.rules.sight import blind, unread
+from npu_watchd.rules.window import span
 
 _AER = "npu_device_pcie_errors_total"
 _IDLE = Failure(FailureKind.STALE, "the device is idle, and an idle link may be slow to save power")
@@ -85,7 +86,7 @@ def _uncorrectable(view: View, key: DeviceKey, device: Device) -> Verified | Non
         if grown is not None and grown.count > 0:
             metric = f'increase of {_AER}{{severity="{severity}"}}'
             evidence = Evidence(metric, grown.count, 0, "", window_s, _source(device, severity))
-            summary = f"device {device.device_id}: {grown.count:.0f} {severity} PCIe errors in {window_s / 3600:.0f} h"
+            summary = f"device {device.device_id}: {grown.count:.0f} {severity} PCIe errors in {span(window_s)}"
             return Verified(key, summary, (evidence,), severity=Severity.CRITICAL, quarantines=severity == "fatal")
     return None
 
@@ -105,7 +106,7 @@ def _correctable(view: View, key: DeviceKey, device: Device) -> Verified | None:
     metric = f'increase of {_AER}{{severity="correctable"}}'
     evidence = Evidence(metric, grown.count, limit, "", window_s, _source(device, "correctable"))
     summary = (
-        f"device {device.device_id}: {grown.count:.0f} corrected PCIe errors in {window_s / 60:.0f} min "
+        f"device {device.device_id}: {grown.count:.0f} corrected PCIe errors in {span(window_s)} "
         f"(limit {limit:.0f} for {lanes} lanes)"
     )
     return Verified(key, summary, (evidence,), severity=Severity.WARNING, quarantines=False)

@@ -13,6 +13,7 @@ from npu_watchd.model.reading import Failure, FailureKind
 from npu_watchd.model.snapshot import Device
 from npu_watchd.rules.rule import Judgement, Polls, Rule, Unseen, Verified, View
 from npu_watchd.rules.sight import blind, port_blind, unread
+from npu_watchd.rules.window import span
 
 _NO_LINK = Failure(FailureKind.STALE, "its port has no link, and the other end may be dark")
 
@@ -67,8 +68,8 @@ def _errors(view: View) -> Iterable[Judgement]:
 
 def _climb(key: Subject, name: str, evidence: tuple[Evidence, ...]) -> Verified:
     worst = evidence[0]
-    minutes = (worst.window_s or 0) / 60
-    summary = f"{name}: {worst.metric.removeprefix('increase of ')} grew by {worst.observed:.0f} in {minutes:.0f} min"
+    window = span(worst.window_s or 0)
+    summary = f"{name}: {worst.metric.removeprefix('increase of ')} grew by {worst.observed:.0f} in {window}"
     return Verified(key, f"{summary} (limit {worst.limit:.0f})", evidence)
 
 

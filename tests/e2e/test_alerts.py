@@ -127,7 +127,7 @@ STORIES = {
             Step(1810, ()),
         ),
         probes=("pcie_link", "pcie_aer"),
-        limits={"pcie_errors_window_s": "25s", "pcie_correctable_window_s": "25s"},
+        limits={"pcie_errors_window_s": "30s", "pcie_correctable_window_s": "30s"},
         more=BACK.format(device=4),
     ),
     "optics_dim": Story(
