@@ -109,7 +109,10 @@ class Archive:
         if self._store is None and not self._open():
             return
         self._write()
-        if self._store is not None and self._monotonic() >= self._prune_at_s and self._newest_s > 0:
+        # A prune that succeeds does not say that what waits was written.
+        if self._problem is not None or self._store is None:
+            return
+        if self._monotonic() >= self._prune_at_s and self._newest_s > 0:
             self._prune_at_s = self._monotonic() + _PRUNE_S
             self._tell(self._store.prune(self._newest_s))
 

@@ -30,6 +30,15 @@ def connect(path: Path) -> sqlite3.Connection:
     return db
 
 
+def identity(path: Path) -> tuple[int, int] | None:
+    """Which file this is; None: there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def beyond_use(error: Exception) -> bool:
     """Whether the database is to blame, and not the folder, the disk or another process."""
     if isinstance(error, schema.Unusable):

@@ -13,7 +13,7 @@ import msgspec
 from npu_watchd.memory import journal, schema
 from npu_watchd.memory.backlog import Batch
 from npu_watchd.memory.journal import failure_of
-from npu_watchd.memory.opening import beyond_use, connect, move_aside
+from npu_watchd.memory.opening import beyond_use, connect, identity, move_aside
 from npu_watchd.memory.rows import Changes, Life, PeakRow, PointRow, SeriesRow, Standing, StateRow, TransitionRow
 from npu_watchd.memory.stored import (
     finding_of_row,
@@ -26,7 +26,7 @@ from npu_watchd.memory.stored import (
     text_of_subject,
 )
 from npu_watchd.model.finding import Event, Finding
-from npu_watchd.model.reading import Failure
+from npu_watchd.model.reading import Failure, FailureKind
 
 NAME = "state.db"
 KEPT_S = 30 * 86_400.0
@@ -64,6 +64,7 @@ class Store:
         self._db = db
         self.said = said
         """What a person should know of the opening: that a database was moved aside, and why. None: nothing."""
+        self._file = identity(path)
 
     @classmethod
     def open(cls, path: Path) -> Store | Failure:
@@ -95,6 +96,10 @@ class Store:
 
     def write(self, batch: Batch) -> Failure | None:
         """Write all of a batch, or nothing and say why: keep it then, and try again. Twice is as good as once."""
+        # SQLite would write on into a file that no longer has a name, and a restart would find nothing.
+        if identity(self._path) != self._file:
+            detail = f"{self._path}: it was removed or replaced while we had it open; a restart begins a new one"
+            return Failure(FailureKind.MISSING, detail)
         return self._transaction(lambda: self._write(batch))
 
     def prune(self, now_s: float, most_bytes: int = MOST_BYTES) -> Failure | None:

@@ -212,6 +212,18 @@ def test_a_damaged_database_is_moved_aside_and_said_and_a_new_one_begun(tool: Fa
     assert damage(database(tool)) == "ok"
 
 
+def test_a_database_that_is_removed_under_the_daemon_is_not_called_written(tool: FakeTool) -> None:
+    tool.shows(with_errors())
+    with running(tool.config) as daemon:
+        known(daemon)
+        daemon.shows(lambda page: page.value("npu_watchd_history_written") == 1, "history is written")
+        for file in database(tool).parent.iterdir():
+            file.unlink()
+        newest = climbs_until(tool, daemon, itertools.count(30), written=False)
+        assert "it was removed or replaced" in daemon.event("history_not_written", level="warning")["error"]
+        until(lambda: count(daemon) == newest, "it goes on in memory")
+
+
 # A disk that takes nothing
 
 
