@@ -8,12 +8,14 @@ from dataclasses import replace
 import pytest
 
 from npu_watchd.catalogue import CATALOGUE, DEVICE_FAMILIES, NODE_FAMILIES, Family, Kind
+from npu_watchd.catalogue.devices import unattributed_bytes
 from npu_watchd.model.ids import DeviceKey
+from npu_watchd.model.jobs import Attribution, DeviceJobs, Job, Scheduler
 from npu_watchd.model.reading import Failure, FailureKind
 from npu_watchd.model.records import Hccs, MemoryErrors, PcieLinkErrors, ProcessRow
 from npu_watchd.model.snapshot import Device, Identity, Memory, Notifications, Outcome, ProbeState, ProbeTally
 from npu_watchd.sinks.metrics import Exposition, Format
-from tests.sinks.build import device, outcome, tool_missing
+from tests.sinks.build import device, outcome, process, tool_missing
 
 # DESIGN section 7, of what npu-smi feeds: labels as written there, device_id among them; `counter` or `gauge`.
 CONTRACT: dict[str, tuple[str, str]] = {
@@ -80,7 +82,10 @@ def test_names_are_in_base_units_and_only_counters_end_in_total(family: Family) 
 def test_labels_are_few_and_name_no_process() -> None:
     for family in CATALOGUE:
         assert len(family.labels) <= 6, family.name
-        assert not {"pid", "process", "host", "hostname", "instance", "job"} & set(family.labels), family.name
+        # A scrape calls the contract's label `job` of these two `exported_job`, beside its own.
+        ours = {"job"} if family.name.startswith("npu_device_job_") else set[str]()
+        forbidden = {"pid", "process", "host", "hostname", "instance", "job"} - ours
+        assert not forbidden & set(family.labels), family.name
     assert [family.name for family in NODE_FAMILIES if "node" in family.labels] == ["npu_node_info"]
 
 
@@ -269,3 +274,29 @@ def test_processes_that_nothing_could_end_are_counted_by_tool() -> None:
     shown = page(replace(whole, engine=engine))
     assert 'npu_watchd_abandoned_processes{tool="npu-smi"} 2.0' in shown
     assert not [line for line in page(whole) if line.startswith("npu_watchd_abandoned_processes")]
+
+
+def test_a_devices_jobs_have_a_series_each_up_to_sixteen() -> None:
+    def holds(number: int) -> Attribution:
+        return Attribution(DeviceKey(0), number, "x", 1 << 20, job=Job(Scheduler.SLURM, f"{number:02}", "alice"))
+
+    one = device(0, jobs=DeviceJobs((holds(1), holds(1), holds(2))))
+    assert [line for line in page(outcome([one])) if line.startswith("npu_device_job")] == [
+        'npu_device_jobs{device_id="0"} 2.0',
+        'npu_device_job_info{device_id="0",job="01",scheduler="slurm",user="alice"} 1.0',
+        'npu_device_job_info{device_id="0",job="02",scheduler="slurm",user="alice"} 1.0',
+        'npu_device_job_memory_bytes{device_id="0",job="01",scheduler="slurm"} 2.097152e+06',
+        'npu_device_job_memory_bytes{device_id="0",job="02",scheduler="slurm"} 1.048576e+06',
+    ]
+    many = device(0, jobs=DeviceJobs(tuple(holds(number) for number in range(20))))
+    shown = [line for line in page(outcome([many])) if line.startswith("npu_device_job_")]
+    assert len(shown) == 2 * 17
+    assert 'npu_device_job_memory_bytes{device_id="0",scheduler="other"} 4.194304e+06' in shown
+
+
+def test_memory_of_nobody_is_what_is_used_less_what_is_listed() -> None:
+    listed = device(0, processes=(process("a"),))
+    assert unattributed_bytes(listed) == 1 << 30
+    assert unattributed_bytes(replace(listed, processes=())) == 3 << 30
+    assert unattributed_bytes(replace(listed, processes=None)) is None
+    assert unattributed_bytes(replace(listed, memory={})) is None

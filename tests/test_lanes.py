@@ -46,6 +46,7 @@ PERIODS_S = {
     "rdma_counters": 30.0,
     "pcie_link": 60.0,
     "pcie_aer": 30.0,
+    "processes": 15.0,
 }
 LIMIT_S = 20.0
 

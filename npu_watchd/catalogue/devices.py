@@ -200,14 +200,14 @@ DEVICE_FAMILIES: tuple[DeviceFamily, ...] = (
     DeviceFamily(
         "npu_device_jobs",
         _G,
-        "Distinct jobs on the device, as far as they can be told (`/proc/PID/cgroup` of the processes in the table).",
+        f"Distinct jobs on the device, as far as they can be told (`/proc/PID/cgroup` of the processes of `{_SMI}`).",
         (),
         lambda device: one(None if device.jobs is None else len(device.jobs.by_job)),
     ),
     DeviceFamily(
         "npu_device_job_info",
         _G,
-        "1 for each job on the device, at most 16 (the rest: scheduler other); who it is, from `/proc/PID`.",
+        f"1 for each job on the device, at most 16, the rest as other (`/proc/PID` of the processes of `{_SMI}`).",
         ("scheduler", "job", "user"),
         _job_info,
     ),

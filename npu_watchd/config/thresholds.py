@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from npu_watchd.config.sections import Config
-from npu_watchd.config.values import BadValue, Seconds, described
+from npu_watchd.config.values import BadValue, Seconds, Size, described
 from npu_watchd.limits import BY_NAME, Limit, Limits
 
 _ORDERED = (
@@ -77,6 +77,8 @@ def _values(given: Mapping[str, Any]) -> dict[str, float]:
 def _value(limit: Limit, raw: object) -> float:
     if limit.unit == "s":
         return float(Seconds.parse(raw))
+    if limit.unit == "bytes":
+        return float(Size.parse(raw))
     if isinstance(raw, bool) or not isinstance(raw, int | float):
         raise BadValue(f"is {described(raw)}", f"write a number, in {limit.unit}")
     if not 0 < raw < float("inf"):

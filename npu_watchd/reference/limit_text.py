@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from npu_watchd.config.values import Seconds, toml_text
+from npu_watchd.config.values import Seconds, Size, toml_text
 from npu_watchd.limits import Limit
 
 
@@ -14,7 +14,9 @@ def written(limit: Limit, value: float | None = None) -> str:
 def number(limit: Limit, value: float | None = None) -> str:
     """The right side of `written`."""
     of = limit.default if value is None else value
-    return toml_text(Seconds(of)) if limit.unit == "s" else f"{of:g}"
+    if limit.unit == "s":
+        return toml_text(Seconds(of))
+    return toml_text(Size(of)) if limit.unit == "bytes" else f"{of:g}"
 
 
 def by_chip(limit: Limit) -> str:

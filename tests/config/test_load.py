@@ -201,6 +201,10 @@ WRONG = [
         "[limits]\nport_down_s = 240",
         'limits.port_down_s: is the number 240; write a duration such as "15s", "250ms" or "1h30m"',
     ),
+    (
+        "[limits]\nleftover_bytes = 5",
+        'limits.leftover_bytes: is the number 5; write a size such as "200MiB" (B, KiB, MiB, GiB, TiB)',
+    ),
     ("[limits]\nflaps = -1", "limits.flaps: is -1; write a number above 0; a rule is switched off in [rules] off"),
     ("[limits]\nmissing_polls = 2.5", "limits.missing_polls: is 2.5; write a whole number"),
     (

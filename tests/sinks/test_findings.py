@@ -12,9 +12,11 @@ import pytest
 from npu_watchd.model.fabric import PortKey
 from npu_watchd.model.finding import Action, Event, Evidence, Finding, Severity
 from npu_watchd.model.ids import DeviceKey
+from npu_watchd.model.jobs import Attribution, DeviceJobs, Job, Scheduler
 from npu_watchd.model.snapshot import Outcome
 from npu_watchd.sinks.instants import instant
 from npu_watchd.sinks.web.findings import findings_document
+from npu_watchd.sinks.web.jobs import jobs_document
 from npu_watchd.sinks.web.page import render_page
 from tests.sinks.build import AT, device, outcome
 from tests.sinks.serving import Serving, serving
@@ -173,3 +175,40 @@ def test_an_instant_is_read_as_people_write_it(text: str, second: float) -> None
 def test_what_is_no_instant_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="write how long ago"):
         instant(text, 0.0)
+
+
+def test_the_jobs_of_a_device_are_in_the_api_and_on_the_page() -> None:
+    job = Job(Scheduler.SLURM, "4711", "alice", name="llama")
+    jobs = DeviceJobs(
+        (
+            Attribution(DeviceKey(3), 10, "python3", 4 << 30, started_wall_s=AT.wall_s - 60, job=job),
+            Attribution(DeviceKey(3), 11, "python3", 2 << 30, started_wall_s=AT.wall_s - 90, job=job),
+            Attribution(DeviceKey(3), 12, None, None, note="gone before it could be read"),
+        )
+    )
+    assert jobs_document(jobs) == {
+        "known": [
+            {
+                "scheduler": "slurm",
+                "job": "4711",
+                "user": "alice",
+                "name": "llama",
+                "step": None,
+                "pod": None,
+                "container": None,
+                "since": AT.wall_s - 90,
+                "memory_bytes": 6 << 30,
+                "pids": [10, 11],
+                "process_names": ["python3"],
+                "notes": [],
+            }
+        ],
+        "unknown": [{"pid": 12, "process_name": None, "memory_bytes": None, "note": "gone before it could be read"}],
+    }
+    assert "slurm 4711 (alice), 1 of unknown jobs" in render_page(outcome([device(3, jobs=jobs)])).decode()
+
+
+def test_a_job_with_a_hostile_name_stays_text() -> None:
+    job = Job(Scheduler.UNIT, "<script>alert(1)</script>", "<b>")
+    jobs = DeviceJobs((Attribution(DeviceKey(3), 10, "x", None, job=job),))
+    assert "<script>" not in render_page(outcome([device(3, jobs=jobs)])).decode()

@@ -89,6 +89,7 @@ def test_a_quiet_device_is_told_in_one_row() -> None:
         "ECC double",
         "ECC single",
         "Processes",
+        "Jobs",
         "Blind",
     ]
     assert page.row("0") == [
@@ -103,6 +104,7 @@ def test_a_quiet_device_is_told_in_one_row() -> None:
         "0",
         "0",
         "python3 × 2, (no name)",
+        "–",
         "sees all",
     ]
 
@@ -114,7 +116,7 @@ def test_what_nobody_knows_is_a_dash_and_never_0() -> None:
         "3.0",
         "–",
         "unknown",
-        *["–"] * 7,
+        *["–"] * 8,
         "npu_info: unparseable",
     ]
 
@@ -284,5 +286,5 @@ def test_the_server_knows_the_age_of_what_it_shows() -> None:
 def test_a_page_of_64_devices_stays_small() -> None:
     devices: list[Device] = [device(n) for n in range(64)]
     page = Page(outcome(devices))
-    assert len([row for row in page.rows if len(row) == 12]) == 65
+    assert len([row for row in page.rows if len(row) == 13]) == 65
     assert len(page.source) < 80_000
