@@ -70,8 +70,8 @@ class Run:
 
 
 def rows(*, quick: bool) -> Iterator[Row]:
-    fast = _run(10.0 if quick else 60.0, PACE)
-    slow = _run(8.0 if quick else 60.0, 1)
+    fast = _run(8.0 if quick else 60.0, PACE)
+    slow = _run(6.0 if quick else 60.0, 1)
     at = f"at {PACE} times the default pace"
     yield Row(f"daemon's own CPU a cycle, {at}", 10 * fast.own_percent * CYCLE_S, "ms")
     yield Row(f"daemon's own CPU, one core, {at}, for default periods", fast.own_percent, "%", 0.5)
