@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from statistics import median
 
 from npu_watchd.model.finding import Action, Evidence, Severity
 from npu_watchd.model.ids import DeviceKey
@@ -99,7 +98,7 @@ def _allowed(
     """
     fixed, factor = view.limit("single_bit_errors_per_hour", device), view.limit("single_bit_factor", device)
     others = [count for (other, name), count in hourly.items() if other != key and name == memory]
-    neighbours = median(others) if others else 0.0
+    neighbours = _median(others)
     own = _own_past(view, key, memory)
     limit = max(fixed, factor * neighbours, factor * own)
     if ("hbm_single_bit", key) in view.active:
@@ -108,6 +107,14 @@ def _allowed(
     reasons = [Evidence("median of the neighbours' increase", neighbours, None, "", _HOUR_S, source)] if others else []
     reasons.append(Evidence("its own mean an hour before that", own, None, "", _WEEK_S, "/api/v1/events"))
     return limit, reasons
+
+
+def _median(counts: list[float]) -> float:
+    """0 of none. The standard library's brings in decimals and fractions, a MiB that the daemon need not hold."""
+    if not counts:
+        return 0.0
+    ordered, half = sorted(counts), len(counts) // 2
+    return ordered[half] if len(counts) % 2 else (ordered[half - 1] + ordered[half]) / 2
 
 
 def _own_past(view: View, key: DeviceKey, memory: str) -> float:
