@@ -7,6 +7,8 @@ from npu_watchd.model.snapshot import Snapshot
 
 PRESENT, PORT_UP, NPU_PORT_UP = "present", "port_up", "npu_port_up"
 ERROR_CODE, PROBE_UP = "error_code:", "probe_up:"
+BOOT = "boot:"
+"""With the boot id, of the node: since when that boot has been seen."""
 CODES_READ = "error_codes_read"
 """True while a device's error codes are known: a code that was never seen is then not active."""
 
@@ -16,6 +18,7 @@ Condition = tuple[str, Subject]
 def fingerprint(snapshot: Snapshot) -> tuple[object, ...]:
     """Equal for two snapshots whose conditions are: cheaper to make than they."""
     return (
+        snapshot.boot_id,
         [(state.probe, state.device_id, state.up) for state in snapshot.probes],
         [
             (device.key, device.device_id, device.present, device.error_codes, device.roce and device.roce.link_up)
@@ -29,6 +32,8 @@ def conditions(snapshot: Snapshot) -> dict[Condition, bool]:
     """All that is known now; what is missing, nobody knows. Of error codes only those that are active."""
     found: dict[Condition, bool | None] = {}
     keys: dict[str, Subject] = {}
+    if snapshot.boot_id is not None:
+        found[BOOT + snapshot.boot_id, NODE] = True
     for key, device in snapshot.devices.items():
         keys[device.device_id] = key
         found[PRESENT, key] = device.present

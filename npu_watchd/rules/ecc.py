@@ -83,9 +83,9 @@ def _hourly(view: View) -> dict[tuple[DeviceKey, str], float]:
     for key, device in view.devices():
         for memory in device.memory_errors:
             labels = (("kind", "single_bit"), ("memory", memory))
-            grown = view.history.increase(_ERRORS, key, labels, _HOUR_S)
+            grown = view.grown(_ERRORS, key, labels, _HOUR_S)
             if grown is not None:
-                found[key, memory] = grown.count
+                found[key, memory] = grown
     return found
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from npu_watchd.model.finding import Action, Evidence, Severity
+from npu_watchd.model.ids import NODE
 from npu_watchd.model.reading import Failure, FailureKind
 from npu_watchd.rules.ports import SeenPort, ports
 from npu_watchd.rules.rule import Judgement, Polls, Rule, Unseen, Verified, View
 from npu_watchd.rules.window import span
 
+_COMES_UP_S = 60.0
+"""A port that is down in its first reading after a boot has not fallen: two periods of ibstat, one of hccn_tool."""
 _DOWN = Failure(FailureKind.STALE, "a port that is down has no speed")
 
 
@@ -43,10 +46,13 @@ def _flaps(view: View, port: SeenPort) -> Verified | None:
     window_s, limit = view.limits["flap_window_s"], view.limits["flaps"]
     down = view.history.spells(port.state, port.key, window_s, value=False)
     earliest_s = view.history.now_s - window_s
+    boots_s = [view.history.since(name, NODE) or 0.0 for name in view.history.names("boot:", NODE)]
     count = sum(
         spell.ended_s is not None
         and spell.ended_s > earliest_s
         and spell.ended_s - spell.began_s >= view.limits["flap_down_s"]
+        # That it takes its time to come up after a boot is no fall of the port.
+        and not any(0 <= spell.began_s - boot_s <= _COMES_UP_S for boot_s in boots_s)
         for spell in down
     )
     if count < limit:
@@ -57,12 +63,12 @@ def _flaps(view: View, port: SeenPort) -> Verified | None:
 
 def _drops(view: View, port: SeenPort) -> Verified | None:
     window_s, limit = view.limits["link_downs_window_s"], view.limits["link_downs"]
-    grown = view.history.increase(port.link_downs_metric, port.key, (), window_s)
-    if grown is None or grown.count < limit:
+    grown = view.grown(port.link_downs_metric, port.key, (), window_s)
+    if grown is None or grown < limit:
         return None
     metric = f"increase of {port.link_downs_metric}"
-    evidence = Evidence(metric, grown.count, limit, "", window_s, port.downs_check)
-    summary = f"{port.name} lost its link {grown.count:.0f} times in {span(window_s)}"
+    evidence = Evidence(metric, grown, limit, "", window_s, port.downs_check)
+    summary = f"{port.name} lost its link {grown:.0f} times in {span(window_s)}"
     return Verified(port.key, summary, (evidence,))
 
 

@@ -93,7 +93,7 @@ def _uncorrectable(view: View, key: DeviceKey, device: Device) -> Verified | Non
 
 def _correctable(view: View, key: DeviceKey, device: Device) -> Verified | None:
     window_s = view.limit("pcie_correctable_window_s", device)
-    grown = view.history.increase(_AER, key, (("severity", "correctable"),), window_s)
+    grown = view.grown(_AER, key, (("severity", "correctable"),), window_s)
     link = device.pcie_link
     lanes = (link.max_lanes or link.lanes) if link else None
     if grown is None or lanes is None:
@@ -101,12 +101,12 @@ def _correctable(view: View, key: DeviceKey, device: Device) -> Verified | None:
     limit = view.limit("pcie_correctable_per_minute_per_lane", device) * lanes * window_s / 60
     if ("pcie_errors", key) in view.active:
         limit /= 2
-    if grown.count < limit:
+    if grown < limit:
         return None
     metric = f'increase of {_AER}{{severity="correctable"}}'
-    evidence = Evidence(metric, grown.count, limit, "", window_s, _source(device, "correctable"))
+    evidence = Evidence(metric, grown, limit, "", window_s, _source(device, "correctable"))
     summary = (
-        f"device {device.device_id}: {grown.count:.0f} corrected PCIe errors in {span(window_s)} "
+        f"device {device.device_id}: {grown:.0f} corrected PCIe errors in {span(window_s)} "
         f"(limit {limit:.0f} for {lanes} lanes)"
     )
     return Verified(key, summary, (evidence,), severity=Severity.WARNING, quarantines=False)

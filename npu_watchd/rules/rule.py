@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from npu_watchd.codes.overrides import NO_OVERRIDES, Overrides
 from npu_watchd.limits import Limits
-from npu_watchd.memory.history import History
+from npu_watchd.memory.history import History, Labels
 from npu_watchd.model.finding import Action, Evidence, Severity
 from npu_watchd.model.ids import DeviceKey, Subject
 from npu_watchd.model.reading import Failure
@@ -55,6 +55,24 @@ class View:
 
     def limit(self, name: str, device: Device) -> float:
         return self.limits.of(name, device.identity.name, device.profile)
+
+    def grown(self, metric: str, subject: Subject, labels: Labels, window_s: float) -> float | None:
+        """How much a counter grew in the window, to hold against a rate; None: it was never seen.
+
+        What is first seen after a time longer than the window in which nobody could look, because the daemon or the
+        probe was away, came at some time in it: only the share that lies in the window counts (assumption: it came
+        evenly), and what came after it in full.
+        """
+        found = self.history.increase(metric, subject, labels, window_s)
+        if found is None or found.first_s is None or found.after_s is None:
+            return None if found is None else found.count
+        unseen_s = found.first_s - found.after_s
+        if unseen_s <= window_s:
+            return found.count
+        now_s = self.history.now_s
+        later = self.history.increase(metric, subject, labels, now_s - found.first_s)
+        after = later.count if later else 0.0
+        return after + (found.count - after) * (found.first_s - (now_s - window_s)) / unseen_s
 
     def devices(self) -> Iterable[tuple[DeviceKey, Device]]:
         return self.snapshot.devices.items()

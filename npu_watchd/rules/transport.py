@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from npu_watchd.memory.history import Labels
 from npu_watchd.model.fabric import Limits as ModuleLimits
 from npu_watchd.model.fabric import OpticalLane, OpticalModule
 from npu_watchd.model.finding import Action, Evidence, Severity
@@ -78,13 +79,21 @@ def _climbing(
 ) -> Iterator[Evidence]:
     window_s = view.limits["port_errors_window_s"]
     for counter in counters:
-        grown = view.history.increase(metric, key, ((label, counter.name),), window_s)
+        grown = _grown(view, key, metric, ((label, counter.name),), window_s, rate=counter.per_s is not None)
         limit = view.limits[counter.limit] * (window_s / counter.per_s if counter.per_s else 1)
         if ("roce_errors", key) in view.active and counter.per_s:
             limit /= 2
-        if grown is not None and grown.count >= limit:
+        if grown is not None and grown >= limit:
             name = f'increase of {metric}{{{label}="{counter.name}"}}'
-            yield Evidence(name, grown.count, limit, "", window_s, check)
+            yield Evidence(name, grown, limit, "", window_s, check)
+
+
+def _grown(view: View, key: Subject, metric: str, labels: Labels, window_s: float, *, rate: bool) -> float | None:
+    """What a rate is held against; where one is too many, all that was seen in the window, whenever it came."""
+    if rate:
+        return view.grown(metric, key, labels, window_s)
+    found = view.history.increase(metric, key, labels, window_s)
+    return found.count if found else None
 
 
 def _optics(view: View) -> Iterable[Judgement]:

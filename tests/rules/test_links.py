@@ -339,3 +339,14 @@ def test_a_link_that_falls_does_not_mend_the_module() -> None:
     assert world.cycle(180)["optics npu 3 chip 0"].held
     world.change(3, roce=replace(npu_port(), optical=OpticalModule(True, lanes=(OpticalLane(0, receive_watts=1e-3),))))
     assert world.cycle(240) == {}
+
+
+def test_what_grew_while_nobody_could_look_for_long_is_no_burst() -> None:
+    world = World()
+    world.change(3, pcie_link=link(), pcie_errors=PcieErrors("0000:83:00.0", correctable=0, nonfatal=0, fatal=0))
+    world.cycle(0)
+    world.change(3, pcie_errors=PcieErrors("0000:83:00.0", correctable=900, nonfatal=0, fatal=0))
+    assert world.cycle(8 * HOUR_S) == {}, "900 in eight hours are 19 in ten minutes"
+    world.change(3, pcie_errors=PcieErrors("0000:83:00.0", correctable=1050, nonfatal=0, fatal=0))
+    found = world.cycle(8 * HOUR_S + 30)["pcie_errors npu 3 chip 0"]
+    assert found.summary == "device 3: 168 corrected PCIe errors in 10 min (limit 154 for 16 lanes)"

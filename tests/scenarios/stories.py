@@ -205,6 +205,53 @@ def ten_reboots(site: Site) -> None:
         site.each(memory_errors=ecc())
 
 
+def long_away(site: Site) -> None:
+    """The daemon is not there for three days, in which every count grows as slowly as it always does."""
+    key = key_of("mlx5_0")
+    site.ports[key] = port(counts={"local_ack_timeout_err": 0, "symbol_error": 0})
+    site.each(memory_errors=ecc(), pcie_link=link(), pcie_errors=aer())
+    site.run(600)
+    site.restart(3 * DAY_S)
+    site.ports[key] = port(counts={"local_ack_timeout_err": 9000, "symbol_error": 400})
+    site.each(memory_errors=ecc(single_bit=30), pcie_errors=aer(correctable=900))
+    site.run(site.now_s + 2 * HOUR_S, 60)
+
+
+def away_and_climbing(site: Site) -> None:
+    """The daemon is not there for three days, in which 30 corrected errors come, and 25 in its first ten minutes."""
+    site.each(memory_errors=ecc())
+    site.run(600, 60)
+    site.restart(3 * DAY_S)
+    site.change(3, memory_errors=ecc(single_bit=30))
+    site.run(site.now_s + 300, 60)
+    site.change(3, memory_errors=ecc(single_bit=55))
+    site.run(site.now_s + 300, 60)
+
+
+def probes_away(site: Site) -> None:
+    """Nobody can read the ports' and the links' counts for a night; they grow at a harmless pace."""
+    key = key_of("mlx5_0")
+    site.ports[key] = port(counts={"local_ack_timeout_err": 0, "symbol_error": 0})
+    site.each(pcie_link=link(), pcie_errors=aer())
+    site.run(600, 30)
+    site.each(blind={"pcie_aer": TIMEOUT}, pcie_errors=None)
+    site.ports[key] = replace(port(), counters=None)
+    site.run(8 * HOUR_S, 300)
+    site.each(blind={}, pcie_errors=aer(correctable=400))
+    site.ports[key] = port(counts={"local_ack_timeout_err": 3000, "symbol_error": 300})
+    site.run(9 * HOUR_S, 60)
+
+
+def integrity_meanwhile(site: Site) -> None:
+    """One integrity error of a host port comes in a night without the daemon."""
+    key = key_of("mlx5_0")
+    site.ports[key] = port(counts={"local_link_integrity_errors": 0})
+    site.run(600, 30)
+    site.restart(8 * HOUR_S)
+    site.ports[key] = port(counts={"local_link_integrity_errors": 1})
+    site.run(site.now_s + 300, 30)
+
+
 def _climb(number: int, at_s: float, every_s: float = 60.0, **more: object) -> Expected:
     return Expected("hbm_single_bit", npu(number), (WARNING,), at_s, every_s, **more)  # type: ignore[arg-type]
 
@@ -233,6 +280,18 @@ FAULT_STORIES: tuple[Case, ...] = (
         "25 corrected errors come while nobody can read them, and count when somebody can",
         Story("910B3", blind_spell),
         (_climb(3, 600),),
+    ),
+    Case(
+        "errors after three days without the daemon",
+        "25 corrected errors in ten minutes are found, although 30 older ones were seen just before",
+        Story("910B3", away_and_climbing),
+        (_climb(3, 600 + 60 + 3 * DAY_S + 300),),
+    ),
+    Case(
+        "an integrity error while the daemon was away",
+        "one is too many, whenever it came",
+        Story("910B3", integrity_meanwhile),
+        (Expected("roce_errors", key_of("mlx5_0"), (WARNING,), 630 + 8 * HOUR_S, 30),),
     ),
     Case(
         "errors between resets",
@@ -272,6 +331,12 @@ FAULT_STORIES: tuple[Case, ...] = (
     ),
 )
 UGLY_STORIES: tuple[Case, ...] = (
+    Case(
+        "three days without the daemon",
+        "what grew meanwhile, slowly, is no burst of the minute in which it is first seen",
+        Story("910B3", long_away),
+    ),
+    Case("a night without the counts", "the same where only the probes were away", Story("910B3", probes_away)),
     Case("counts cleared by hand", "`-t ecc` is cleared: 15, then 0, then 10", Story("910B3", cleared)),
     Case("one false zero", "a reading of 0 between 700 and 701 is no reset", Story("910B3", one_false_zero)),
     Case("another chip", "a chip is replaced by one with a long life behind it", Story("910B3", other_chip)),

@@ -230,6 +230,18 @@ UGLY: tuple[Case, ...] = (
             swaps=((125, 1),),
         ),
     ),
+    Case(
+        "three reboots with ports that are slow to come up, 910A",
+        "after each the host's ports stay in Init and the NPUs' ports are down for more than a minute: no flapping",
+        Text(
+            "910A",
+            1200,
+            '[[at]]\nt = 100\nlasts = 240\nevery = 400\ntimes = 3\nhcas = "all"\nrdma.link = "initializing"\n'
+            '[[at]]\nt = 100\nlasts = 260\nevery = 400\ntimes = 3\ndevices = "all"\nport.link = "down"\n',
+            cards=1,
+            reboots=(100, 500, 900),
+        ),
+    ),
     Case("small and old cards, 310", "eight 310 with no HBM, no ports and a tool of years ago", Text("310", 240, "")),
     Case("a development board, 310B4", "one chip without a PCI address", Text("310B4", 240, "", cards=1)),
     Case(
