@@ -237,7 +237,8 @@ UGLY: tuple[Case, ...] = (
             "910A",
             1200,
             '[[at]]\nt = 100\nlasts = 240\nevery = 400\ntimes = 3\nhcas = "all"\nrdma.link = "initializing"\n'
-            '[[at]]\nt = 100\nlasts = 260\nevery = 400\ntimes = 3\ndevices = "all"\nport.link = "down"\n',
+            '[[at]]\nt = 100\nevery = 400\ntimes = 3\ndevices = "all"\nreset = true\n'
+            '[[at]]\nt = 101\nlasts = 260\nevery = 400\ntimes = 3\ndevices = "all"\nport.link = "down"\n',
             cards=1,
             reboots=(100, 500, 900),
         ),
