@@ -1,6 +1,6 @@
-"""Puts a simulated node on disk: executables, the state they read, a sysfs tree, and an ordinary configuration.
+"""Puts a simulated node on disk: executables, the state they read, sysfs and procfs, and an ordinary configuration.
 
-The executables look at the clock when they are called. The tree is files, so somebody must bring it up to date:
+The executables look at the clock when they are called. The trees are files, so somebody must bring them up to date:
 `keep_fresh` in a thread of whoever runs the node (the demo), or `refresh` now and then.
 """
 
@@ -14,24 +14,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import npu_watchd
-from npu_watchd.simnode import scenario_file
+from npu_watchd.simnode import procfs, scenario_file
 from npu_watchd.simnode.error_log import FILE as ERROR_LOG
 from npu_watchd.simnode.installed import NODE_FILE, Installed, read, to_text, wall_clock
 from npu_watchd.simnode.scenario import Scenario
 from npu_watchd.simnode.silicon import SILICON, Silicon
+from npu_watchd.simnode.state import NodeState
 from npu_watchd.simnode.sysfs import tree
 from npu_watchd.simnode.tools import TOOLS, installed_on
 from npu_watchd.simnode.tree_on_disk import TreeOnDisk
 
 NOT_THERE = ("rdma", "scontrol")
 """Tools that no simulated node has; its configuration points where nothing is, not at the host's."""
-CPUINFO = {
-    "kunpeng": "processor\t: 0\nBogoMIPS\t: 200.00\nCPU implementer\t: 0x48\nCPU part\t: 0xd02\n",
-    "intel": "processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 106\n",
-}
-"""What a host's CPU says of itself; of one core, as nobody counts them."""
 FRESH_EVERY_S = 1.0
-"""The age of the sysfs tree at most, in real seconds."""
+"""The age of the trees at most, in real seconds."""
 
 
 def install(
@@ -63,7 +59,6 @@ def install(
         script = directory / "bin" / tool
         script.write_text(_script(tool, directory), encoding="utf-8")
         script.chmod(0o755)
-    (directory / "proc/cpuinfo").write_text(CPUINFO[loaded.host_cpu], encoding="utf-8")
     config = directory / "config.toml"
     chips = loaded.cards * SILICON[loaded.generation].chips_per_card
     config.write_text(_config(loaded, chips, directory, listen, alertmanagers), encoding="utf-8")
@@ -86,8 +81,8 @@ def _write(directory: Path, node: Installed) -> None:
 
 
 def refresh(directory: Path) -> None:
-    """Make the sysfs tree of an installed node that of this second of its scenario."""
-    _tree_of(directory).put(tree(read(directory).state_at(wall_clock())))
+    """Make the sysfs and procfs of an installed node those of this second of its scenario."""
+    KernelFiles(directory).put_now()
 
 
 def keep_fresh(directory: Path, stop: threading.Event) -> None:
@@ -95,15 +90,30 @@ def keep_fresh(directory: Path, stop: threading.Event) -> None:
 
     Raises OSError where the directory cannot be written; join the thread before the directory is removed.
     """
-    on_disk = _tree_of(directory)
+    on_disk = KernelFiles(directory)
     while True:
-        on_disk.put(tree(read(directory).state_at(wall_clock())))
+        on_disk.put_now()
         if stop.wait(FRESH_EVERY_S):
             return
 
 
-def _tree_of(directory: Path) -> TreeOnDisk:
-    return TreeOnDisk(directory / "sys", directory / "workshop")
+class KernelFiles:
+    """The sysfs and procfs of the node in a directory, as far as they are simulated. Raises OSError."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._sys = TreeOnDisk(directory / "sys", directory / "workshop")
+        self._proc = TreeOnDisk(directory / "proc", directory / "workshop" / "proc")
+
+    def put(self, scenario: Scenario, state: NodeState, t_s: float, start_s: float) -> None:
+        """Those of that state, at that second of the scenario, which began at the Unix second `start_s`."""
+        self._proc.put(procfs.tree(scenario, t_s, start_s))
+        self._sys.put(tree(state))
+
+    def put_now(self) -> None:
+        """Those of this second of the installed node."""
+        node, wall_s = read(self._directory), wall_clock()
+        self.put(node.scenario, node.state_at(wall_s), node.time_at(wall_s), node.start_s - node.at_s)
 
 
 def _script(tool: str, directory: Path) -> str:

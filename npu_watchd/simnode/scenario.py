@@ -20,6 +20,10 @@ class Started:
     name: str | None
     memory_mb: int
     container_pid: int | None = None
+    job: str | None = None
+    """`slurm 4711`, `session 12`, or `kubernetes` and a pod's uid; None: of the one session that is there."""
+    user: str | int | None = None
+    """A name, or a uid; None: of the one user who is logged in."""
 
 
 @dataclass(frozen=True, slots=True)

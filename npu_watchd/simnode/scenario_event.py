@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from npu_watchd.simnode.host_port import COUNTER_NAMES
+from npu_watchd.simnode.procfs import is_job
 from npu_watchd.simnode.roce_port import NET_HEALTH, STAT_KEYS, STAT_KEYS_950
 from npu_watchd.simnode.scenario import Event, Started
 from npu_watchd.simnode.scenario_schema import (
@@ -73,7 +74,7 @@ def _event(event: FileEvent, where: str, chips: int, hcas: tuple[str, ...]) -> E
         levels,
         counts,
         climbs,
-        tuple(Started(one.pid, one.name, one.memory, one.container_pid) for one in event.start),
+        tuple(Started(one.pid, one.name, one.memory, one.container_pid, one.job, one.user) for one in event.start),
         () if event.stop == "all" else event.stop,
         event.reset,
         event.tool,
@@ -91,6 +92,10 @@ def _check(event: FileEvent, where: str, keys: set[str], devices: tuple[int, ...
         raise ValueError(f"{unknown.pop()!r} is none of {', '.join(sorted(SUB_QUERIES))} - at `{where}.fails`")
     if event.port is not None and event.port.net_health not in (None, *NET_HEALTH):
         raise ValueError(f"{event.port.net_health!r} is none of {', '.join(NET_HEALTH)} - at `{where}.port.net_health`")
+    for process in event.start:
+        if process.job is not None and not is_job(process.job):
+            forms = '"slurm 4711", "session 12" or "kubernetes" and a pod\'s uid'
+            raise ValueError(f"{process.job!r} is no job like {forms} - at `{where}.start`")
     for key in keys:
         _check_counter(key, where)
     of_host = {key for key in keys if key.startswith("rdma.")}

@@ -192,6 +192,10 @@ class NewProcess(Strict):
     name: str | None = None
     """Left out: the pid is not visible to the tool."""
     container_pid: int | None = None
+    job: str | None = None
+    """`slurm 4711`, `session 12`, or `kubernetes` and a pod's uid; left out: a session, the same for all."""
+    user: str | int | None = None
+    """A name, or a uid; left out: the same for all."""
 
 
 class LoadLevels(Strict):

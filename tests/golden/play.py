@@ -21,10 +21,8 @@ from npu_watchd.rules import RULES
 from npu_watchd.simnode import error_log, node, scenario_file
 from npu_watchd.simnode.scenario import Scenario
 from npu_watchd.simnode.state import NodeState
-from npu_watchd.simnode.sysfs import tree
 from npu_watchd.simnode.timeline import state_at
 from npu_watchd.simnode.tools import answer, installed_on
-from npu_watchd.simnode.tree_on_disk import TreeOnDisk
 from npu_watchd.sinks.metrics import Exposition, Format
 from npu_watchd.sources.probes import DEFAULTS
 from npu_watchd.sources.tool_log import ToolLog
@@ -35,7 +33,7 @@ FIRST_CYCLE_S = 1
 CALL_S = 1 / 16
 """What a call takes that the scenario does not delay."""
 KERNEL_S = 10.0
-"""How often the sysfs tree is brought up to date; nothing reads it more often than every 30 s."""
+"""How often sysfs and procfs are brought up to date; a process is there for longer before its chip shows it."""
 LEFT_OUT = {
     "npu_watchd_abandoned_processes": "of tools in D state, which no scenario has; test_catalogue.py",
     "npu_watchd_build_info": "its label changes with each release; test_catalogue.py",
@@ -65,6 +63,7 @@ class _SimulatedNode:
     """The scenario's node on this stage: its tools take their time, its sysfs tree is below `directory`."""
 
     def __init__(self, scenario: Scenario, speed: int, directory: Path, stage: Stage) -> None:
+        self._scenario = scenario
         self._directory = directory
         self._stage = stage
         self._speed = speed
@@ -91,9 +90,10 @@ class _SimulatedNode:
 
     def keep_tree(self) -> None:
         """As the kernel does; for a thread of its own."""
-        on_disk = TreeOnDisk(self._directory / "sys", self._directory / "workshop")
+        on_disk = node.KernelFiles(self._directory)
         while not self._stage.is_set():
-            on_disk.put(tree(self.state()))
+            second = float(int(self._stage.clock().mono_s * self._speed))
+            on_disk.put(self._scenario, self.state(), second, NOON_S)
             self._stage.wait(KERNEL_S)
 
 

@@ -22,8 +22,10 @@ TELLING: Mapping[str, tuple[int, ...]] = {
     "double_bit_then_reset": (200, 630, 760),
     "driver_gone": (60, 290, 660),
     "duo_310p": (240, 380),
+    "handover": (90, 240),
     "hbm_storm": (3000, 6950, 7950),
     "hccn_busy": (230, 450, 1215),
+    "leftover": (90, 450, 630),
     "no_hca": (150, 920, 1270),
     "optics_dim": (540, 1020, 1680),
     "pcie_errors": (690, 1215, 1290),
@@ -33,6 +35,7 @@ TELLING: Mapping[str, tuple[int, ...]] = {
     "quiet": (55, 300),
     "roce_down": (270, 540, 1160),
     "roce_flap": (150, 750),
+    "two_jobs_one_device": (90, 300, 530),
     "unknown_chip": (60, 200),
     "wedged_driver": (230, 500, 720),
 }

@@ -24,10 +24,8 @@ from npu_watchd.rules import RULES
 from npu_watchd.simnode import error_log, node, scenario_file
 from npu_watchd.simnode.scenario import Scenario
 from npu_watchd.simnode.state import NodeState
-from npu_watchd.simnode.sysfs import tree
 from npu_watchd.simnode.timeline import state_at
 from npu_watchd.simnode.tools import answer, installed_on
-from npu_watchd.simnode.tree_on_disk import TreeOnDisk
 from npu_watchd.sources.probes import DEFAULTS
 from npu_watchd.sources.tool_log import ToolLog
 from tests.golden.stage import NOON_S, Stage
@@ -38,7 +36,7 @@ CYCLE_S = 5
 FIRST_CYCLE_S = 1
 CALL_S = 1 / 16
 KERNEL_S = 5.0
-"""How often the sysfs tree is brought up to date."""
+"""How often sysfs and procfs are brought up to date."""
 RESTART_AWAY_S, REBOOT_AWAY_S = 10.0, 180.0
 
 See = Callable[[float, Snapshot, History], None]
@@ -62,6 +60,7 @@ class _Node:
         self.stage = Stage()
         self.life = _Life(0.0, 0.0, "")
         self._text = text
+        self._scenario = scenario
         # Nothing in a scenario happens between two seconds, and a second's state serves some twenty calls.
         self._state_at = lru_cache(2)(lambda second: _altered(text, state_at(scenario, second), second))
 
@@ -97,9 +96,9 @@ class _Node:
 
     def keep_tree(self) -> None:
         """As the kernel does; for a thread of its own."""
-        on_disk = TreeOnDisk(self.directory / "sys", self.directory / "workshop")
+        on_disk = node.KernelFiles(self.directory)
         while not self.stage.is_set():
-            on_disk.put(tree(self.state()))
+            on_disk.put(self._scenario, self.state(), float(int(self.second())), NOON_S)
             self.stage.wait(KERNEL_S)
 
 

@@ -22,8 +22,10 @@ ALL = (
     "double_bit_then_reset",
     "driver_gone",
     "duo_310p",
+    "handover",
     "hbm_storm",
     "hccn_busy",
+    "leftover",
     "no_hca",
     "optics_dim",
     "pcie_errors",
@@ -33,6 +35,7 @@ ALL = (
     "quiet",
     "roce_down",
     "roce_flap",
+    "two_jobs_one_device",
     "unknown_chip",
     "wedged_driver",
 )
