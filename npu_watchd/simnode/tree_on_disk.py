@@ -1,4 +1,4 @@
-"""A sysfs tree as files: brought up to date so that who reads it meanwhile sees the old or the new, never half a file.
+"""Sysfs or procfs as files: brought up to date so that who reads it meanwhile sees the old or the new, never half one.
 
 A directory that comes or goes does so in one step, as when a device is plugged or pulled.
 """
@@ -64,7 +64,7 @@ class TreeOnDisk:
         fresh = {name: data for name, data in tree.files.items() if self._files.get(name) != data}
         self._make_folders(folders - self._folders, fresh)
         for name, data in fresh.items():
-            if (PurePosixPath(name).parent.as_posix()) in self._folders:
+            if "/" not in name or PurePosixPath(name).parent.as_posix() in self._folders:
                 self._replace(name, data)
         for name, target in tree.links.items():
             if name not in self._links:

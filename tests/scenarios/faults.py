@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.scenarios.fabric_faults import FABRIC_FAULTS
 from tests.scenarios.hard_faults import HARD_FAULTS
+from tests.scenarios.job_faults import JOB_FAULTS
 from tests.scenarios.label import CRITICAL, NODE, QUARANTINES, WARNING, Case, Text, info, minute, npu
 from tests.scenarios.more_faults import MORE_FAULTS
 
@@ -286,4 +287,4 @@ CHIP_FAULTS: tuple[Case, ...] = (
     *(DOUBLE_BIT, DOUBLE_BIT_DDR, DOUBLE_BIT_BLIND, SINGLE_BIT, SINGLE_BIT_DDR, SINGLE_BIT_OLD, PAGES, PAGES_BEFORE),
     *(HOT_CHIP, HOT_MEMORY, HOTTER, HUNG, HUNG_A3, UNLOADED, ZEROS, NO_ECC),
 )
-FAULTS: tuple[Case, ...] = (*CHIP_FAULTS, *FABRIC_FAULTS, *HARD_FAULTS, *MORE_FAULTS)
+FAULTS: tuple[Case, ...] = (*CHIP_FAULTS, *FABRIC_FAULTS, *HARD_FAULTS, *JOB_FAULTS, *MORE_FAULTS)

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from tests.scenarios.job_faults import slurm
 from tests.scenarios.label import Case, Text
 
 JOB = '[[at]]\nt = 0\ndevices = "all"\nstart = [{ pid = 41001, name = "python3", memory = 12000 }]\n'
 
 UGLY: tuple[Case, ...] = (
+    Case(
+        "a hand-over, 910B3",
+        "one Slurm job follows another on both devices, of another user; its last processes are ten seconds in leaving",
+        Text(
+            "910B3",
+            240,
+            slurm(4711, 61001, "[0, 1]", at=0, user="alice")
+            + slurm(4712, 62001, "[0, 1]", at=90, user="bob")
+            + "[[at]]\nt = 100\ndevices = [0, 1]\nstop = [61001]\n",
+        ),
+    ),
     Case(
         "a reboot, 910B3",
         "the node is rebooted at 150 s: another boot id, every count since reset is 0 again, lifetime counts stay",

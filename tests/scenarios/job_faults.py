@@ -1,0 +1,62 @@
+"""Jobs that meet on a chip, and memory that a job leaves on one."""
+
+from __future__ import annotations
+
+from tests.scenarios.label import WARNING, Case, Text, half, info, npu
+
+POD = "3f1c52ce-8a11-4b0e-9d55-0c5be0a7f0d1"
+
+
+def slurm(job: int, pid: int, devices: str, *, at: int, user: str) -> str:
+    started = f'{{ pid = {pid}, name = "python3", memory = 12000, job = "slurm {job}", user = "{user}" }}'
+    return f"[[at]]\nt = {at}\ndevices = {devices}\nstart = [{started}]\n"
+
+
+JOB_FAULTS: tuple[Case, ...] = (
+    Case(
+        "two Slurm jobs on one device, 910B3",
+        "job 4712 of bob runs from 60 s to 240 s also on device 1, which job 4711 of alice has; 0 and 2 have one each",
+        Text(
+            "910B3",
+            330,
+            slurm(4711, 61001, "[0, 1]", at=0, user="alice")
+            + slurm(4712, 62001, "[1, 2]", at=60, user="bob")
+            + "[[at]]\nt = 240\ndevices = [1, 2]\nstop = [62001]\n",
+            cards=3,
+        ),
+        # The table is read every 15 s, and who is on it up to 15 s later; it must be so in two looks.
+        (half("jobs_share_device", npu(1), WARNING, at=60, lasts_s=15, over=(240, 285)),),
+    ),
+    Case(
+        "a pod on a device of a session, A3",
+        "somebody who is logged in tries something on die 1 of NPU 0, on which a pod serves",
+        Text(
+            "A3",
+            180,
+            '[[at]]\nt = 0\ndevices = "all"\n'
+            f'start = [{{ pid = 61001, name = "vllm", memory = 20000, job = "kubernetes {POD}", user = 0 }}]\n'
+            "[[at]]\nt = 60\ndevice = 1\n"
+            'start = [{ pid = 62001, name = "python3", memory = 900, job = "session 12" }]\n',
+            cards=1,
+        ),
+        (half("jobs_share_device", npu(0, 1), WARNING, at=60, lasts_s=15),),
+    ),
+    Case(
+        "a job dies and its memory stays, 910B3",
+        "the job ends at 60 s, and 30 GiB of device 1 stay in use without a process until 480 s",
+        Text(
+            "910B3",
+            540,
+            slurm(4711, 61001, "[0, 1]", at=0, user="alice")
+            + '[[at]]\nt = 60\ndevices = [0, 1]\nstop = "all"\n'
+            + "[[at]]\nt = 60\nlasts = 420\ndevice = 1\nhbm.used = 34113\n",
+        ),
+        (info("leftover", npu(1), WARNING, at=60, lasts_s=300, over=(480, 503)),),
+    ),
+    Case(
+        "memory of nobody from before, 950PR",
+        "40 GB of device 0 have been in use without a process since before the daemon was started",
+        Text("950PR", 390, "[[at]]\nt = 0\ndevice = 0\nhbm.used = 40960\n"),
+        (info("leftover", npu(0), WARNING, at=0, lasts_s=300),),
+    ),
+)
