@@ -41,6 +41,8 @@ class Docket:
         self._pusher: Pusher | None = None
         self._history = History()
         self._judging = Judging(self._history, RULES, config.limits_of(settings), settings.rules.off)
+        self._turn = threading.Lock()
+        """Held while a cycle judges: the end must not come in its middle."""
         self._lock = threading.Lock()
         self._notes: list[Event] = []
         self._ahead_s = 0.0
@@ -52,7 +54,6 @@ class Docket:
 
     def open(self, version: str) -> None:
         """Take up what was kept when the daemon last ran, and begin to tell."""
-        now = self._clock()
         loaded = self._archive.recall(RECALL_S)
         last_s = 0.0
         if loaded is not None:
@@ -80,6 +81,10 @@ class Docket:
 
     def judge(self, snapshot: Snapshot, abandoned: Mapping[str, int]) -> Judged:
         """Judge, remember, and tell Alertmanager; waits for none of them."""
+        with self._turn:
+            return self._judge(snapshot, abandoned)
+
+    def _judge(self, snapshot: Snapshot, abandoned: Mapping[str, int]) -> Judged:
         with self._lock:
             notes, self._notes = self._notes, []
         noted = tuple(self._judging.note(one.kind, one.text, one.at_s, **one.facts) for one in notes)
@@ -117,9 +122,10 @@ class Docket:
 
     def close(self) -> None:
         """Write what is left; what stands goes on standing, since a daemon that ends has seen nothing heal."""
-        now = self._clock()
-        last = self._judging.note("daemon_stopped", "npu-watchd was stopped", now.wall_s)
-        self._archive.close(self._batch((last,), self._kept), _LAST_WRITE_S)
+        with self._turn:
+            last = self._judging.note("daemon_stopped", "npu-watchd was stopped", self._clock().wall_s)
+            batch = self._batch((last,), self._kept)
+        self._archive.close(batch, _LAST_WRITE_S)
         if self._pusher is not None:
             self._pusher.close(_LAST_WRITE_S)
 

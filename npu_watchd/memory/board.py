@@ -35,8 +35,7 @@ class Watch:
     """Vital probes that the config switched off: what they would tell stays unknown."""
 
 
-_FABRIC = ("ibstat", "rdma_counters", "pcie_load")
-"""Of the node. Where the load of each device is measured, `pcie_load` has nothing to say of it."""
+_FABRIC = ("ibstat", "rdma_counters", "pcie_load")  # pcie_load: only where it is measured by socket
 _NODE_PROBES = ("npu_info", "npu_map", "npu_list", *_FABRIC)
 
 
@@ -142,8 +141,7 @@ class Board:
     def processes(self) -> ProcessList | None:
         """The processes of the newest table; None where there is none."""
         with self._lock:
-            logic_ids = {key: identity.logic_id for key, identity in self._roster.identities.items()}
-            return process_list(self._readings.newest("npu_info", NODE), self._roster.rows, logic_ids)
+            return process_list(self._readings.newest("npu_info", NODE), self._roster)
 
     def unsupported(self, probe: str, subject: Subject) -> bool:
         """True once the tool has said that it cannot tell this of that chip: it is asked once."""

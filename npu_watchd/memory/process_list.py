@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from npu_watchd.memory.assembly import processes_of
+from npu_watchd.memory.roster import Roster
 from npu_watchd.model.ids import DeviceKey
 from npu_watchd.model.jobs import DeviceProcess
 from npu_watchd.model.reading import Reading
@@ -24,13 +24,13 @@ class ProcessList:
     processes: tuple[DeviceProcess, ...]
 
 
-def process_list(
-    newest: Reading[Any] | None, devices: Iterable[DeviceKey], logic_ids: Mapping[DeviceKey, int | None]
-) -> ProcessList | None:
+def process_list(newest: Reading[Any] | None, roster: Roster) -> ProcessList | None:
     """None where the newest reading is no table."""
     if newest is None or not isinstance(newest.result, InfoTable):
         return None
-    rows = {key: processes_of(key, newest.result) for key in devices}
+    rows = {key: processes_of(key, newest.result) for key in roster.rows}
     told = tuple(key for key, some in rows.items() if some is not None)
-    processes = tuple(DeviceProcess(key, logic_ids.get(key), row) for key in told for row in rows[key] or ())
+    processes = tuple(
+        DeviceProcess(key, roster.identities[key].logic_id, row) for key in told for row in rows[key] or ()
+    )
     return ProcessList(newest.taken_at.mono_s - newest.duration_s, told, processes)

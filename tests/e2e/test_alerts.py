@@ -135,8 +135,8 @@ STORIES = {
             Step(0, ()),
             Step(700, (DIM["0"],)),
             Step(950, (DIM["0"], DIM["4"])),
-            # Without a link the light proves nothing: it is the port that is told.
-            Step(1600, (DIM["0"], DOWN["4"], DOWN["6"])),
+            # Without a link the light proves nothing: what was found is held, and the port is told beside it.
+            Step(1600, (DIM["0"], DIM["4"], DOWN["4"], DOWN["6"])),
             Step(1810, ()),
         ),
         cards=7,
