@@ -8,7 +8,7 @@ import platform
 import sys
 import time
 
-from tests.bench import alerting, fabric, judging, memory, parsing, running, scraping, starting
+from tests.bench import alerting, fabric, jobs, judging, memory, parsing, running, scraping, starting
 from tests.bench.verdict import Row, table
 
 
@@ -24,7 +24,7 @@ def main() -> int:
         f"{platform.machine()}; Python {platform.python_version()}"
     )
     rows: list[Row] = []
-    for part in (starting, parsing, fabric, judging, scraping, memory, running, alerting):
+    for part in (starting, parsing, fabric, jobs, judging, scraping, memory, running, alerting):
         began_part = time.monotonic()
         rows += part.rows(quick=quick)
         name = part.__name__.rpartition(".")[2]
