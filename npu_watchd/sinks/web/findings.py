@@ -136,6 +136,8 @@ def _value(value: float | str, unit: str) -> str:
         return clean(value, _TEXT_MAX)
     if unit == "ratio":
         return f"{value:.0%}"
+    if unit == "bytes":
+        return f"{value / (1 << 30):.1f} GiB"
     shown = f"{value:.6g}" if abs(value) < 1e6 else f"{value:g}"
     return f"{shown} {unit}".rstrip()
 
