@@ -29,7 +29,7 @@ def effective(config: Config, defaults: ProbeDefaults) -> list[tuple[str, str, s
 def unused(config: Config) -> list[str]:
     """The keys that the file sets and that no part of this version acts on."""
     idle = {key.name for key in KEYS if not key.used}
-    return sorted(name for name in config.given if name in idle or name.startswith("limits."))
+    return sorted(config.given & idle)
 
 
 def template(defaults: ProbeDefaults) -> str:

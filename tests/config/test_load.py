@@ -121,6 +121,8 @@ host.every = "2m"
 npu_ecc.every = "2m"
 [quarantine]
 act = ["slurm"]
+[limits]
+flaps = 4
 """)
     assert unused(load(file)) == ["probes.host.every", "quarantine.act"]
 
