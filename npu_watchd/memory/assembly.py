@@ -108,7 +108,8 @@ def device_of(facts: Facts) -> Device:
         memory_bandwidth_utilization_ratio=usages.memory_bandwidth_utilization_ratio if usages else {},
         memory_errors=_memory_errors(ecc) if ecc else {},
         processes=processes_of(facts.key, facts.table) if facts.row is not None else None,
-        jobs=_of(DeviceJobs, records.get("processes")),
+        # They are the jobs of the table's processes: without a table nobody knows who is there now.
+        jobs=_of(DeviceJobs, records.get("processes")) if facts.row is not None else None,
         roce=_npu_port(records),
         pcie_link=link_to_cpu,
         pcie_errors=_of(PcieErrors, records.get("pcie_aer")),

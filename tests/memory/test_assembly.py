@@ -9,6 +9,7 @@ import pytest
 
 from npu_watchd.memory.assembly import Facts, device_of, merged_health, processes_of
 from npu_watchd.model.ids import DeviceKey
+from npu_watchd.model.jobs import DeviceJobs
 from npu_watchd.model.reading import Failure, FailureKind
 from npu_watchd.model.records import (
     Clocks,
@@ -245,3 +246,9 @@ def test_a_die_without_a_row_is_idle_when_its_sister_has_one() -> None:
 def test_processes_of_a_layout_without_chip_ids_belong_to_the_npu() -> None:
     shown = table(row(2, None), processes=(ProcessRow(2, None, 4711, "python", GIB),))
     assert processes_of(DeviceKey(2, 0), shown) == (ProcessRow(2, None, 4711, "python", GIB),)
+
+
+def test_without_a_table_nobody_knows_whose_the_chip_is() -> None:
+    seen = {**SOUND, "processes": DeviceJobs(())}
+    assert assembled(row(0), seen).jobs == DeviceJobs(())
+    assert assembled(None, seen, table=None, row=None).jobs is None
