@@ -10,7 +10,7 @@ from typing import Protocol
 from npu_watchd.memory.backlog import Backlog, Batch
 from npu_watchd.memory.rows import Changes
 from npu_watchd.memory.store import NAME, Loaded, Store
-from npu_watchd.model.reading import Failure
+from npu_watchd.model.reading import Failure, FailureKind
 
 _RETRY_S = 30.0
 """After a write that failed, or a database that would not open (assumption: a person needs minutes to make room)."""
@@ -149,7 +149,10 @@ class Archive:
             self._backlog.written()
         if waiting is None or self._store is None:
             return
-        failure = self._store.write(waiting)
+        try:
+            failure = self._store.write(waiting)
+        except Exception as error:  # whatever it is, it must be seen that nothing is written, and nothing be lost
+            failure = Failure(FailureKind.EXIT, f"{self._path}: a fault of npu-watchd: {error!r}")
         if failure is not None:
             with self._lock:
                 newer = self._backlog.waiting

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -146,13 +147,12 @@ class Store:
             work()
             self._db.execute("COMMIT")
         except sqlite3.Error as error:
-            failure = failure_of(self._path, error)
-            try:
-                if self._db.in_transaction:
+            return failure_of(self._path, error)
+        finally:
+            # Also after a fault of ours: a transaction left open would refuse the next.
+            if self._db.in_transaction:
+                with suppress(sqlite3.Error):
                     self._db.execute("ROLLBACK")
-            except sqlite3.Error:
-                return failure
-            return failure
         return None
 
     def _write(self, batch: Batch) -> None:

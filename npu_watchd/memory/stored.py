@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import msgspec
@@ -19,7 +20,7 @@ def text_of_subject(subject: Subject) -> str:
     if isinstance(subject, DeviceKey):
         return f"device:{subject.npu}:{subject.chip}"
     if isinstance(subject, PortKey):
-        return f"port:{subject.rdma_device}:{subject.port}"
+        return f"port:{_writable(subject.rdma_device)}:{subject.port}"
     return "node"
 
 
@@ -45,12 +46,20 @@ def labels_of_text(text: str) -> Labels:
 
 
 def json_of(value: object) -> str:
-    return msgspec.json.encode(value).decode()
+    """What UTF-8 cannot hold (a file's name that is no UTF-8) becomes a question mark: it must not cost the rest."""
+    try:
+        return msgspec.json.encode(value).decode()
+    except UnicodeEncodeError:
+        return json.dumps(msgspec.to_builtins(value), ensure_ascii=False).encode(errors="replace").decode()
+
+
+def _writable(text: str) -> str:
+    return text.encode(errors="replace").decode()
 
 
 def row_of_event(event: Event) -> tuple[object, ...]:
     facts = json_of(dict(event.facts))
-    return event.number, event.at_s, event.kind, event.text, event.device_id, event.rule, facts
+    return event.number, event.at_s, event.kind, _writable(event.text), event.device_id, event.rule, facts
 
 
 def event_of_row(row: tuple[Any, ...]) -> Event:

@@ -12,6 +12,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -564,3 +565,24 @@ def test_thirty_days_of_a_noisy_node_take_less_than_twenty_megabytes(path: Path)
     assert climbed is not None
     assert climbed.count == 4319.0
     assert reopened(store, path).history.points == history.everything().points
+
+
+def test_text_that_is_no_utf_8_costs_its_own_letters_only(path: Path) -> None:
+    store = opened(path)
+    port = PortKey("mlx5\udcff", 1)
+    batch = Batch(
+        events=(event(1, text="port mlx5\udcff is down"),), findings=(replace(finding(port), summary="\ud800"),)
+    )
+    assert store.write(batch) is None
+    kept = loaded(store)
+    assert kept.events[0].text == "port mlx5? is down"
+    assert [(one.subject, one.summary) for one in kept.findings] == [(PortKey("mlx5?", 1), "?")]
+
+
+def test_a_fault_in_the_middle_of_a_write_leaves_the_next_one_free(path: Path) -> None:
+    store = opened(path)
+    broken = Event(1, 1.0, "x", "text", facts={"a": object()})  # type: ignore[dict-item]  # what no caller may hand in
+    with pytest.raises(TypeError):
+        store.write(Batch(events=(event(2), broken)))
+    assert store.write(Batch(events=(event(3),))) is None
+    assert [one.number for one in loaded(store).events] == [3]
