@@ -234,7 +234,7 @@ def tell(stories: Mapping[str, Story], directory: Path) -> Told:
             beside.update(ways.about_no_node())
             return all(play.done() for play in playing.values())
 
-        until(over, "the stories end", 100.0, 0.5)
+        until(over, "the stories end", 160.0, 0.5)
         return Told(
             {name: play.result() for name, play in playing.items()},
             frozenset(beside),

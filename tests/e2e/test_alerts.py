@@ -6,6 +6,9 @@ import pytest
 
 from tests.e2e.alerting import Step, Story, Told, alert, tell
 
+pytestmark = pytest.mark.timeout(200)
+"""The fixture plays all stories at once."""
+
 RESET = """
 [[at]]
 t = "130m"
