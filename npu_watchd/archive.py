@@ -96,7 +96,7 @@ class Archive:
             try:
                 self._turn()
             except Exception as error:  # a fault of ours costs this turn; the cycles go on in memory
-                self._warn("archive_failed", error=repr(error))
+                self._tell(Failure(FailureKind.EXIT, f"{self._path}: a fault of npu-watchd: {error!r}"))
             self._recalled.set()
             if stopping:
                 break
