@@ -1,0 +1,1 @@
+"""Acting on a scheduler, where the config says so: only on marks that we made ourselves."""
