@@ -233,7 +233,7 @@ class Daemon:
             notifications=self._docket.tally(),
             history_written=self._docket.problem is None,
         )
-        outcome = Outcome(snapshot, engine, judged.findings, self._docket.journal)
+        outcome = Outcome(snapshot, engine, judged.findings, self._docket.journal, judged.verdicts)
         exposition = Exposition(outcome, CATALOGUE)
         before, self._published = self._published, Published(outcome, exposition)
         self._herald.tell_file(self._snapshot_file.write(snapshot_json(outcome)))

@@ -9,7 +9,9 @@ from npu_watchd import config
 from npu_watchd.archive import Archive, Log, first_number
 from npu_watchd.codes.overrides import NO_OVERRIDES, Overrides, load_overrides
 from npu_watchd.codes.table import lookup
-from npu_watchd.decide.cycle import Judged, Judging
+from npu_watchd.decide import memo
+from npu_watchd.decide.bench import Bench
+from npu_watchd.decide.cycle import Judged, Judging, Stood
 from npu_watchd.lanes import node_name
 from npu_watchd.memory.backlog import Batch
 from npu_watchd.memory.history import History
@@ -17,6 +19,7 @@ from npu_watchd.memory.store import Loaded
 from npu_watchd.model.finding import Event, Finding
 from npu_watchd.model.reading import Failure, Tick
 from npu_watchd.model.snapshot import Notifications, Snapshot
+from npu_watchd.model.verdict import Answer, Decision, Verdict
 from npu_watchd.rules import RULES
 from npu_watchd.rules.rule import Sharing, Site
 from npu_watchd.sinks.alertmanager.pusher import Pusher
@@ -67,8 +70,7 @@ class Docket:
             config.limits_of(self._settings),
             self._settings.rules.off,
             _site(self._settings, self._overrides),
-            loaded.findings if loaded else (),
-            first_number(loaded, now.wall_s),
+            Stood(loaded.findings if loaded else (), first_number(loaded, now.wall_s), self._bench(loaded)),
         )
         self._judging.recall(loaded.events if loaded else ())
         self._note_start(version, loaded, last_s, now)
@@ -83,6 +85,20 @@ class Docket:
         """Judge, remember, and tell Alertmanager; waits for none of them."""
         with self._turn:
             return self._judge(snapshot, abandoned)
+
+    def decide(self, decision: Decision) -> Answer:
+        """Carry out a person's decision at once; the next cycle shows what it leads to."""
+        with self._turn:
+            answer, events = self._judging.decide(decision)
+            if events:
+                self._archive.keep(self._batch(events, self._judging.findings), decision.at_s)
+            return answer
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """As they stand now, also between two cycles."""
+        with self._turn:
+            return self._judging.bench.verdicts
 
     def _judge(self, snapshot: Snapshot, abandoned: Mapping[str, int]) -> Judged:
         with self._lock:
@@ -116,6 +132,7 @@ class Docket:
         """Go on with a new config. Raises OverridesError, and then nothing has changed."""
         overrides = overrides_of(settings)
         self._settings, self._overrides = settings, overrides
+        self._judging.bench.node_when = settings.quarantine.node_when
         self._judging.take(config.limits_of(settings), settings.rules.off, _site(settings, overrides))
         if self._pusher is not None:
             self._pusher.take(settings.alertmanager, node_name(settings))
@@ -134,7 +151,21 @@ class Docket:
         lasting = frozenset((one.key, one.severity, one.held, one.since_s) for one in findings)
         changed, self._lasting = lasting != self._lasting, lasting
         self._kept = findings
-        return Batch(self._history.changes(), events, findings if changed else None)
+        cases = self._judging.bench.text(self._history.now_s)
+        meta = {} if cases is None else {memo.NAME: cases}
+        return Batch(self._history.changes(), events, findings if changed else None, meta)
+
+    def _bench(self, loaded: Loaded | None) -> Bench:
+        """The cases as they were. One that cannot be read costs all: unknown, until what is vital has been seen."""
+        node_when = self._settings.quarantine.node_when
+        text = (loaded.meta if loaded else {}).get(memo.NAME)
+        if text is None:
+            return Bench({}, {}, node_when)
+        try:
+            return Bench(*memo.cases_of(text), node_when)
+        except ValueError as error:
+            self._log("verdicts_unreadable", error=str(error), costs="who was in quarantine is judged anew")
+            return Bench({}, {}, node_when)
 
     def _note_start(self, version: str, loaded: Loaded | None, last_s: float, now: Tick) -> None:
         standing = len(loaded.findings) if loaded else 0

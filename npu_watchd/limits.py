@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 ASSUMPTION = "assumption"
 _DESIGN = "DESIGN 8"
+_STEP = f"{ASSUMPTION}, after gpud (2 reboots that did not help) and NVSentinel (5 remedies in 7 days)"
 _GPUD = "gpud: flap of ≥3 × (down ≥25 s, then up) in 12 h, drop of ≥4 min"
 _FAULTDIAG = "ascend-faultdiag, threshold_config.py"
 _NVSENTINEL = "NVSentinel, ADR-046 (fields of the mlx5 driver)"
@@ -121,6 +122,11 @@ LIMITS: tuple[Limit, ...] = (
         ASSUMPTION,
     ),
     Limit("tool_hung_polls", 3, "count", "One slow answer is no wedged driver.", _DESIGN),
+    Limit("verdict_calm_s", 600, "s", "What comes and goes is not healthy in between.", _DESIGN),
+    Limit("probation_clean_s", 86400, "s", "What was mended has to show it over a day.", _DESIGN),
+    Limit("probation_load_s", 3600, "s", "An idle chip shows few of its faults.", _DESIGN),
+    Limit("returns_to_replace", 2, "count", "Twice back after a reset or a release: resets do not mend it.", _STEP),
+    Limit("returns_window_s", 7 * 86400, "s", "Over which faults that come back are counted.", _STEP),
 )
 BY_NAME: Mapping[str, Limit] = {limit.name: limit for limit in LIMITS}
 

@@ -45,6 +45,7 @@ COMMANDS = {
     "NpuLeftoverProcess": "fuser -v /dev/davinci3",
     "NpuToolWedged": "ps -eo pid,stat,wchan:32,args",
     "NpuProbeBlind": "npu-smi info",
+    "NpuQuarantineRecommended": "npu-watchd explain device N",
     "NpuWatchdDown": "systemctl status npu-watchd",
     "NpuWatchdAbsent": "curl -s http://PROMETHEUS:9090/api/v1/targets?state=active",
     "NpuWatchdStale": "systemctl status npu-watchd",

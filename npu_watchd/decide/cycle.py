@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from npu_watchd.decide.bench import Bench
 from npu_watchd.decide.changes import Change, changes
+from npu_watchd.decide.orders import Scene
 from npu_watchd.decide.standing import Moment, Said, Standing, stand
 from npu_watchd.limits import Limits
 from npu_watchd.memory.history import History
 from npu_watchd.memory.series import Reset
 from npu_watchd.model.finding import Event, Finding
-from npu_watchd.model.ids import DeviceKey
+from npu_watchd.model.ids import NODE, DeviceKey, Subject
 from npu_watchd.model.reading import Failure, FailureKind
 from npu_watchd.model.snapshot import Snapshot
+from npu_watchd.model.verdict import Answer, Decision, Verdict
+from npu_watchd.rules.quarantine import QUARANTINE
 from npu_watchd.rules.rule import ANY_SITE, Rule, Site, Unseen, View
 
 JOURNAL_KEPT = 2000
@@ -30,8 +34,19 @@ class Judged:
     """New lines of the journal, numbered."""
     changes: tuple[Change, ...]
     """What is news in the snapshot itself; each is among the events too."""
+    verdicts: tuple[Verdict, ...] = ()
+    """The node's first, then those of devices and ports."""
     faults: Mapping[str, str] = field(default_factory=dict)
     """Rule → the fault of ours that kept it from judging; what it had found is held."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stood:
+    """What stood when the daemon last ran."""
+
+    findings: tuple[Finding, ...] = ()
+    next_event: int = 1
+    bench: Bench = field(default_factory=lambda: Bench({}, {}, "any"))
 
 
 class Judging:
@@ -44,18 +59,20 @@ class Judging:
         limits: Limits,
         off: Collection[str] = (),
         site: Site = ANY_SITE,
-        findings: Iterable[Finding] = (),
-        next_event: int = 1,
+        stood: Stood | None = None,
     ) -> None:
-        """findings: those that stood when the daemon last ran. off: rules that are not judged."""
+        """off: rules that are not judged."""
+        stood = stood if stood is not None else Stood()
         self._history = history
         self._rules = tuple(rules)
         self._limits = limits
         self._off = frozenset(off)
         self._site = site
-        self._standing = Standing({finding.key: finding for finding in findings})
-        self._next_event = next_event
+        self._standing = Standing({finding.key: finding for finding in stood.findings})
+        self._next_event = stood.next_event
+        self.bench = stood.bench
         self._before: Snapshot | None = None
+        self._now = Moment(0.0, 0.0)
         self.journal: tuple[Event, ...] = ()
         """The newest lines, oldest first."""
 
@@ -74,17 +91,47 @@ class Judging:
     def step(self, snapshot: Snapshot, history_s: float, abandoned: Mapping[str, int]) -> Judged:
         """Judge one snapshot. A rule that fails costs itself alone: what it had found is held."""
         resets = self._history.observe(snapshot, history_s)
-        active = frozenset(self._standing.findings)
-        view = View(snapshot, self._history, self._limits, active, self._site, abandoned=abandoned)
-        faults: dict[str, str] = {}
-        said = [self._say(rule, view, faults) for rule in self._rules if rule.id not in self._off]
         now = Moment(history_s, snapshot.at.wall_s)
-        self._standing, opened = stand(self._standing, said, snapshot, now)
+        view = self._view(snapshot, abandoned)
+        faults: dict[str, str] = {}
+        last = [rule for rule in self._rules if rule.id == QUARANTINE.id and rule.id not in self._off]
+        said = [self._say(rule, view, faults) for rule in self._rules if rule.id not in {*self._off, QUARANTINE.id}]
+        found, _ = stand(self._standing, said, snapshot, now)
         news = tuple(changes(self._before, snapshot))
         reset_lines = (_reset_event(reset, snapshot) for reset in resets)
-        written = self._write([*(_change_event(change, now) for change in news), *reset_lines, *opened])
-        self._before = snapshot
-        return Judged(_worst_first(self._standing.findings.values()), written, news, faults)
+        written = self._write([*(_change_event(change, now) for change in news), *reset_lines])
+        first = _worst_first(found.findings.values())
+        judged = self.bench.judge(snapshot, first, resets, now, self._limits, self._write)
+        view = replace(view, verdicts=self.bench.own_verdicts)
+        self._standing, opened = stand(
+            self._standing, [*said, *(self._say(rule, view, faults) for rule in last)], snapshot, now
+        )
+        written += (*judged, *self._write(opened))
+        self._before, self._now = snapshot, now
+        return Judged(self.findings, written, news, self.bench.verdicts, faults)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """All that stand, the worst first."""
+        return self.bench.acknowledged(_worst_first(self._standing.findings.values()))
+
+    def decide(self, decision: Decision) -> tuple[Answer, tuple[Event, ...]]:
+        """Carry out a person's decision, between two cycles; the next one judges what it leads to."""
+        snapshot = self._before
+        if snapshot is None:
+            return Answer(False, "nothing has been judged yet since npu-watchd was started; try again in a moment"), ()
+        now = Moment(self._now.history_s, max(self._now.wall_s, decision.at_s))
+        shown: frozenset[Subject] = frozenset({NODE, *snapshot.devices, *snapshot.ports})
+        scene = Scene(self.findings, shown, self.bench.name, now)
+        answer, events, given_up = self.bench.decide(decision, scene, self._write)
+        left = {key: finding for key, finding in self._standing.findings.items() if finding.subject not in given_up}
+        self._standing = replace(self._standing, findings=left)
+        return answer, events
+
+    def _view(self, snapshot: Snapshot, abandoned: Mapping[str, int]) -> View:
+        active, ruling = frozenset(self._standing.findings), self.bench.ruling
+        view = View(snapshot, self._history, self._limits, active, self._site, abandoned=abandoned)
+        return replace(view, probation=ruling.probation, released_s=ruling.released_s)
 
     def _say(self, rule: Rule, view: View, faults: dict[str, str]) -> Said:
         try:

@@ -75,6 +75,8 @@ class Finding:
     held_because: str | None = None
     """The failure of the probe; None unless held."""
     jobs: tuple[str, ...] = ()
+    acknowledged: str | None = None
+    """Who has taken it on, and what they said; None: nobody."""
 
     @property
     def key(self) -> tuple[str, Subject]:

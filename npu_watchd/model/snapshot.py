@@ -12,6 +12,7 @@ from npu_watchd.model.jobs import DeviceJobs
 from npu_watchd.model.pcie import PcieErrors, PcieLink, PcieLoad, SocketPcieLoad
 from npu_watchd.model.reading import Failure, Tick
 from npu_watchd.model.records import Hccs, MemoryErrors, PcieLinkErrors, ProcessRow
+from npu_watchd.model.verdict import Verdict
 
 HEALTH_STATES = ("ok", "warning", "alarm", "critical", "unknown")
 
@@ -232,3 +233,5 @@ class Outcome:
     """The worst first."""
     journal: tuple[Event, ...] = ()
     """The newest lines, oldest first."""
+    verdicts: tuple[Verdict, ...] = ()
+    """The node's first, then devices and ports by number; () before anything was judged."""

@@ -27,6 +27,7 @@ SUBJECTS: Mapping[str, tuple[str, ...]] = {
     "leftover": (DEVICE,),
     "tool_wedged": (NODE,),
     "probe_blind": (NODE, DEVICE),
+    "quarantine": (DEVICE, NODE),
 }
 """Rule → what a finding of it may be about."""
 

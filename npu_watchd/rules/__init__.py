@@ -9,10 +9,18 @@ from npu_watchd.rules.health import HEALTH
 from npu_watchd.rules.link import LINK
 from npu_watchd.rules.pcie import PCIE
 from npu_watchd.rules.presence import PRESENCE
+from npu_watchd.rules.quarantine import QUARANTINE
 from npu_watchd.rules.rule import Rule
 from npu_watchd.rules.thermal import THERMAL
 from npu_watchd.rules.transport import TRANSPORT
 
-RULES: tuple[Rule, ...] = (*PRESENCE, *HEALTH, *ECC, *THERMAL, *PCIE, *LINK, *TRANSPORT, *CONTENTION, *BLINDNESS)
+RULES: tuple[Rule, ...] = (
+    *(*PRESENCE, *HEALTH, *ECC, *THERMAL, *PCIE, *LINK, *TRANSPORT, *CONTENTION, *BLINDNESS),
+    QUARANTINE,
+)
 """Every rule, in the order of DESIGN 8."""
+BLINDING: frozenset[str] = frozenset(rule.id for rule in BLINDNESS)
+"""Their findings make a verdict unknown, not worse."""
+CIRCUMSTANCES: frozenset[str] = frozenset(rule.id for rule in CONTENTION)
+"""Their findings are about who uses a device, and say nothing against it."""
 RULE_IDS: frozenset[str] = frozenset(rule.id for rule in RULES)

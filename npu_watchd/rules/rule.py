@@ -12,6 +12,7 @@ from npu_watchd.model.finding import Action, Evidence, Severity
 from npu_watchd.model.ids import DeviceKey, Subject
 from npu_watchd.model.reading import Failure
 from npu_watchd.model.snapshot import Device, Snapshot
+from npu_watchd.model.verdict import Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,12 @@ class View:
     """Who is on each device; a device that is not in it: not known."""
     abandoned: Mapping[str, int] = field(default_factory=dict)
     """Tool → processes that nothing could end."""
+    probation: frozenset[Subject] = frozenset()
+    """Of these half the usual repeats are too many."""
+    released_s: Mapping[Subject, float] = field(default_factory=dict)
+    """When a person last released them (history time): what came before is no longer held against them."""
+    verdicts: Mapping[Subject, Verdict] = field(default_factory=dict)
+    """Each subject's own, of this cycle; empty while the rules are judged that lead to them."""
 
     def limit(self, name: str, device: Device) -> float:
         return self.limits.of(name, device.identity.name, device.profile)
@@ -73,6 +80,11 @@ class View:
         later = self.history.increase(metric, subject, labels, now_s - found.first_s)
         after = later.count if later else 0.0
         return after + (found.count - after) * (found.first_s - (now_s - window_s)) / unseen_s
+
+    def window(self, subject: Subject, window_s: float) -> float:
+        """The window as far back as the subject's last release."""
+        since_s = self.released_s.get(subject)
+        return window_s if since_s is None else max(0.0, min(window_s, self.history.now_s - since_s))
 
     def devices(self) -> Iterable[tuple[DeviceKey, Device]]:
         return self.snapshot.devices.items()

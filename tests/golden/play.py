@@ -97,6 +97,9 @@ class _SimulatedNode:
             self._stage.wait(KERNEL_S)
 
 
+_TOLD = frozenset({"counters_reset", "verdict_changed", "node_verdict_changed"})
+
+
 def play(name: str, seconds: Iterable[int], directory: Path, speed: int = 1) -> Played:
     """The scenario from its start to the last of these seconds, each of which gives a page.
 
@@ -144,7 +147,7 @@ def _judged(lanes: Lanes, stage: Stage, judging: Judging, speed: int) -> tuple[J
     judged = judging.step(snapshot, NOON_S + now.mono_s * speed, {})
     assert not judged.faults, judged.faults
     engine = Engine("golden", None, True, NOON_S, share, stretch)
-    return judged, Outcome(snapshot, engine, judged.findings, judging.journal)
+    return judged, Outcome(snapshot, engine, judged.findings, judging.journal, judged.verdicts)
 
 
 def _page(outcome: Outcome) -> str:
@@ -155,7 +158,7 @@ def _page(outcome: Outcome) -> str:
 
 def _lines(second: int, judged: Judged) -> Iterator[str]:
     for event in judged.events:
-        if event.rule is not None or event.kind == "counters_reset":
+        if event.rule is not None or event.kind in _TOLD:
             yield f"{second:>5} {'journal':7} {event.kind} {event.rule or ''}: {event.text}"
     for change in judged.changes:
         yield f"{second:>5} {'info' if change.good else 'warning':7} {change.event} {_facts(change.facts)}"

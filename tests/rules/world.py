@@ -15,6 +15,7 @@ from npu_watchd.model.ids import DeviceKey
 from npu_watchd.model.reading import Failure, Tick
 from npu_watchd.model.snapshot import Device, Port, ProbeState, Snapshot
 from npu_watchd.rules import RULES
+from npu_watchd.rules.quarantine import QUARANTINE
 from tests.sinks.build import device, outcome
 
 NOON_S = 1_790_000_000.0
@@ -65,9 +66,10 @@ class World:
         )
 
     def cycle(self, second: float) -> dict[str, Finding]:
-        """What stands then: `rule subject` → finding."""
+        """What stands then: `rule subject` → finding; verdicts have tests of their own."""
         judged = self.judge(second)
-        return {f"{finding.rule} {finding.subject}": finding for finding in judged.findings}
+        found = (finding for finding in judged.findings if finding.rule != QUARANTINE.id)
+        return {f"{finding.rule} {finding.subject}": finding for finding in found}
 
     def judge(self, second: float) -> Judged:
         judged = self.judging.step(self.snapshot(second), NOON_S + second, self.abandoned)

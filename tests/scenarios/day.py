@@ -2,8 +2,8 @@
 
 The node's tools are asked for real text, by the real lanes, as often as at SPEED times the usual pace: a table every
 quarter of an hour, ECC and ports every hour, a snapshot every five minutes. Each snapshot then stands for the five
-minutes until the next one, and rules and history judge it every 15 s, as if every probe had been asked anew and had
-said the same: so a condition that is there at all is judged for at least twenty steps.
+minutes until the next one, and rules and history judge it every 30 s, as if every probe had been asked anew and had
+said the same: so a condition that is there at all is judged for at least ten steps.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.scenarios.stagehand import CYCLE_S, play_file
 
 DAY_S = 86_400.0
 SPEED = 60
-STEP_S = 15.0
+STEP_S = 30.0
 _COUNTED = frozenset({"npu_info", "pcie_link", "ibstat", "hccn_speed", "hccn_optical"})
 """Probes whose calls some rule counts."""
 
@@ -48,7 +48,7 @@ class Day:
             shown = replace(snapshot, at=Tick(at_s, began_s + at_s), probes=probes)
             judged = self._judging.step(shown, began_s + at_s, {})
             assert not judged.faults, judged.faults
-            self.watch.see(at_s, judged.findings)
+            self.watch.see(at_s, judged)
             self.steps += 1
 
 

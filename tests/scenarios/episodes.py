@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from npu_watchd.decide.bench import Bench
+from npu_watchd.decide.cycle import Judged
+from npu_watchd.decide.memo import cases_of
 from npu_watchd.model.finding import Finding
-from npu_watchd.model.ids import Subject
+from npu_watchd.model.ids import DeviceKey, Subject
+from npu_watchd.model.verdict import State
+from npu_watchd.rules.quarantine import QUARANTINE
 
 
 @dataclass
@@ -40,9 +45,27 @@ class Watch:
     episodes: list[Episode] = field(default_factory=list)
     findings: tuple[Finding, ...] = ()
     """Of the newest cycle."""
+    quarantined: set[Subject] = field(default_factory=set)
+    """Devices of which something was ever found that quarantines: nobody releases them here."""
     _open: dict[tuple[str, Subject], Episode] = field(default_factory=dict)
 
-    def see(self, second: float, findings: Iterable[Finding]) -> None:
+    def see(self, second: float, judged: Judged) -> None:
+        """The verdicts follow from the findings, and are not told a second time as episodes."""
+        self._see_verdicts(judged)
+        self._see_findings(second, (finding for finding in judged.findings if finding.rule != QUARANTINE.id))
+
+    def _see_verdicts(self, judged: Judged) -> None:
+        self.quarantined |= {
+            finding.subject
+            for finding in judged.findings
+            if finding.quarantines and isinstance(finding.subject, DeviceKey)
+        }
+        told = {one.subject for one in judged.verdicts if one.state is State.QUARANTINE}
+        assert {subject for subject in told if isinstance(subject, DeviceKey)} == self.quarantined
+        healthy = {one.subject for one in judged.verdicts if one.state is State.HEALTHY}
+        assert not healthy & {finding.subject for finding in judged.findings}
+
+    def _see_findings(self, second: float, findings: Iterable[Finding]) -> None:
         self.findings = tuple(findings)
         for key in self._open.keys() - {finding.key for finding in self.findings}:
             self._open.pop(key).over_s = second
@@ -56,3 +79,10 @@ class Watch:
             elif episode.weights[-1] != weight:
                 episode.weights.append(weight)
             (episode.held if finding.held else episode.live).append(second)
+
+
+def after_a_restart(bench: Bench) -> Bench:
+    """The cases as the next daemon finds them."""
+    text = bench.text(0.0)
+    assert text is not None
+    return Bench(*cases_of(text), "any")

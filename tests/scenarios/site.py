@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from npu_watchd.decide.cycle import Judged, Judging
+from npu_watchd.decide.cycle import Judged, Judging, Stood
 from npu_watchd.limits import Limits
 from npu_watchd.memory.history import History
 from npu_watchd.model.ids import DeviceKey
@@ -14,7 +14,7 @@ from npu_watchd.model.reading import Tick
 from npu_watchd.model.snapshot import Snapshot
 from npu_watchd.rules import RULES
 from tests.rules.world import NOON_S, World
-from tests.scenarios.episodes import Watch
+from tests.scenarios.episodes import Watch, after_a_restart
 
 STEP_S = 15.0
 
@@ -59,7 +59,9 @@ class Site(World):
         """The daemon is gone so long, and knows what it had kept."""
         stood = tuple(self.watch.findings)
         self.history = History.restore(self.history.everything())
-        self.judging = Judging(self.history, RULES, Limits(), findings=stood)
+        self.judging = Judging(
+            self.history, RULES, Limits(), stood=Stood(stood, 1, after_a_restart(self.judging.bench))
+        )
         self._next_s += away_s
 
     def reboot(self, away_s: float = 240.0) -> None:
@@ -74,5 +76,5 @@ class Site(World):
 
     def judge(self, second: float) -> Judged:
         judged = super().judge(second)
-        self.watch.see(second, judged.findings)
+        self.watch.see(second, judged)
         return judged

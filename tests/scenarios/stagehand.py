@@ -13,10 +13,10 @@ from functools import lru_cache
 from pathlib import Path, PurePath
 
 from npu_watchd import config
-from npu_watchd.decide.cycle import Judging
+from npu_watchd.decide.bench import Bench
+from npu_watchd.decide.cycle import Judging, Stood
 from npu_watchd.lanes import Lanes
 from npu_watchd.memory.history import History
-from npu_watchd.model.finding import Finding
 from npu_watchd.model.reading import Failure, FailureKind, Output, Tick
 from npu_watchd.model.snapshot import Snapshot
 from npu_watchd.parsers.tool_log import failures_in
@@ -29,7 +29,7 @@ from npu_watchd.simnode.tools import answer, installed_on
 from npu_watchd.sources.probes import DEFAULTS
 from npu_watchd.sources.tool_log import ToolLog
 from tests.golden.stage import NOON_S, Stage
-from tests.scenarios.episodes import Watch
+from tests.scenarios.episodes import Watch, after_a_restart
 from tests.scenarios.label import Text
 
 CYCLE_S = 5
@@ -114,11 +114,12 @@ def play_file(file: Path | str, text: Text, directory: Path, see: See | None = N
     scenario = scenario_file.load(file)
     settings = config.load(node.install(file, directory / "node", speed=0), defaults=DEFAULTS)
     acted = _Node(text, scenario, directory / "node")
-    watch, history = Watch(), History()
+    watch, history, bench = Watch(), History(), Bench({}, {}, "any")
     for life in _lives(text):
         acted.begin(life)
         history = History.restore(history.everything())
-        _live(acted, settings, history, watch, watch.findings, see)
+        _live(acted, settings, history, watch, Stood(watch.findings, 1, bench), see)
+        bench = after_a_restart(bench)
     return watch
 
 
@@ -154,12 +155,12 @@ def _live(
     settings: config.Config,
     history: History,
     watch: Watch,
-    stood: tuple[Finding, ...],
+    stood: Stood,
     see: See | None,
 ) -> None:
     stage, speed, life = acted.stage, acted.speed, acted.life
     lanes = Lanes(settings, life.boot_id, acted.run, acted.clock, stage, jitter=lambda: 0.5)
-    judging = Judging(history, RULES, config.limits_of(settings), findings=stood)
+    judging = Judging(history, RULES, config.limits_of(settings), stood=stood)
     tool_log = ToolLog(settings.paths.npu_tool_log)
     faults: list[Exception] = []
     kernel = threading.Thread(target=acted.keep_tree, name="kernel", daemon=True)
@@ -177,7 +178,7 @@ def _live(
             snapshot = lanes.board.snapshot(acted.clock(), lanes.periods_s().get)
             judged = judging.step(snapshot, ahead_s + at_s * speed, {})
             assert not judged.faults, judged.faults
-            watch.see(acted.second(), judged.findings)
+            watch.see(acted.second(), judged)
             if see is not None:
                 see(acted.second(), snapshot, history)
             at_s = CYCLE_S * (at_s // CYCLE_S + 1)
