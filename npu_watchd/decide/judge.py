@@ -92,9 +92,11 @@ def judge(
         and not case.maintenance
     ):
         return None
-    own, case = case.maintenance, replace(case, maintenance=case.maintenance or blanket)
+    if blanket is None or case.maintenance is not None:
+        return _judged(_remembered(case, sight, found, findings, now, limits, kinds), sight, found, now, limits)
+    case = replace(case, maintenance=blanket)
     after = _judged(_remembered(case, sight, found, findings, now, limits, kinds), sight, found, now, limits)
-    return replace(after, maintenance=own if own and own.holds(now.wall_s) else None)
+    return replace(after, maintenance=None)
 
 
 def _judged(case: Case, sight: Sight | None, found: Found, now: Moment, limits: Limits) -> Case:
