@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import npu_watchd
-from npu_watchd.simnode import procfs, scenario_file
+from npu_watchd.simnode import holders, procfs, scenario_file
 from npu_watchd.simnode.error_log import FILE as ERROR_LOG
 from npu_watchd.simnode.installed import NODE_FILE, Installed, read, to_text, wall_clock
 from npu_watchd.simnode.scenario import Scenario
@@ -55,7 +55,10 @@ def install(
     (directory / ERROR_LOG).touch()
     for tool in TOOLS:
         (directory / "bin" / tool).unlink(missing_ok=True)
-    for tool in installed_on(installed.state_at(wall_clock())):
+    now = installed.state_at(wall_clock())
+    if loaded.real_processes:
+        _make_holders(directory, now)
+    for tool in installed_on(now):
         script = directory / "bin" / tool
         script.write_text(_script(tool, directory), encoding="utf-8")
         script.chmod(0o755)
@@ -64,6 +67,15 @@ def install(
     config.write_text(_config(loaded, chips, directory, listen, alertmanagers), encoding="utf-8")
     refresh(directory)
     return config
+
+
+def _make_holders(directory: Path, node: NodeState) -> None:
+    """In which every user may make a file, as every user may open a chip."""
+    for card in node.cards:
+        for chip in card.chips:
+            folder = Path(holders.folder_of(directory, card.npu, chip.chip))
+            folder.mkdir(parents=True, exist_ok=True)
+            folder.chmod(0o1777)
 
 
 def set_clock(directory: Path, at: float, *, speed: float = 0.0) -> None:
@@ -107,7 +119,8 @@ class KernelFiles:
 
     def put(self, scenario: Scenario, state: NodeState, t_s: float, start_s: float) -> None:
         """Those of that state, at that second of the scenario, which began at the Unix second `start_s`."""
-        self._proc.put(procfs.tree(scenario, t_s, start_s))
+        if not scenario.real_processes:
+            self._proc.put(procfs.tree(scenario, t_s, start_s))
         self._sys.put(tree(state))
 
     def put_now(self) -> None:
@@ -159,7 +172,7 @@ expected_devices = {chips}
 
 [paths]
 sysfs = {text(directory / "sys")}
-procfs = {text(directory / "proc")}
+procfs = {text("/proc" if scenario.real_processes else directory / "proc")}
 dev = {text(directory / "dev")}
 state_dir = {text(directory / "state")}
 runtime_dir = {text(directory / "run")}

@@ -82,6 +82,8 @@ class Scenario:
     expected_ports: tuple[str, ...] = ()
     """What the node's configuration expects: `mlx5_0/1`."""
     host_cpu: HostCpu = "kunpeng"
+    real_processes: bool = False
+    """Its procfs is the machine's own, and real processes hold its chips (holders.py)."""
 
     def instants(self) -> tuple[float, ...]:
         """The seconds at which anything changes of itself: each event, and the end of each that ends."""

@@ -55,6 +55,8 @@ def _scenario(read: File, name: str) -> Scenario:
     chips = cards * silicon.chips_per_card
     hcas = silicon.hcas if read.hcas is None else read.hcas
     told = [one for at, event in enumerate(read.at) for one in events(event, f"$.at[{at}]", chips, hca_names(hcas))]
+    if read.real_processes and any(event.start for event in told):
+        raise ValueError("real processes and invented ones cannot be on one node - at `$.real_processes`")
     return Scenario(
         name,
         read.title,
@@ -70,4 +72,5 @@ def _scenario(read: File, name: str) -> Scenario:
         read.firmware_owns_aer,
         read.expected_ports,
         read.host_cpu,
+        read.real_processes,
     )

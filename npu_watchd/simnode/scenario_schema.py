@@ -274,4 +274,6 @@ class File(Strict):
     """Kunpeng: perf counts what each device moves. Intel: pcm-pcie counts what each of two sockets does."""
     expected_ports: tuple[str, ...] = ()
     """Written to the node's configuration; left out: it expects those that it has seen up."""
+    real_processes: bool = False
+    """Its procfs is the machine's own, and whoever makes a file in its holders/ is on a chip; no event starts any."""
     at: tuple[FileEvent, ...] = ()

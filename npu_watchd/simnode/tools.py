@@ -11,6 +11,7 @@ from typing import NoReturn
 
 from npu_watchd.simnode.answer import Answer
 from npu_watchd.simnode.error_log import append
+from npu_watchd.simnode.holders import held
 from npu_watchd.simnode.installed import read, wall_clock
 from npu_watchd.simnode.state import NodeState
 
@@ -45,6 +46,8 @@ def call(tool: str, directory: str, argv: tuple[str, ...]) -> int:
         return 127
     installed = read(directory)
     node = installed.state_at(wall_clock())
+    if installed.scenario.real_processes:
+        node = held(node, directory)
     said = answer(tool, node, argv)
     if said.hangs:
         _hang(said)
