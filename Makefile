@@ -11,7 +11,8 @@ SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
 # What the tests need beside Python packages. As root, `make test` installs what is missing.
-DEBIAN_PACKAGES := prometheus prometheus-alertmanager infiniband-diags ibsim-utils opensm iproute2 pciutils gcc libc6-dev
+DEBIAN_PACKAGES := prometheus prometheus-alertmanager infiniband-diags ibsim-utils opensm iproute2 pciutils gcc libc6-dev \
+	slurmctld slurmd slurm-client munge
 SAY := printf '\n== %s\n'
 T ?=
 ARGS ?=

@@ -1,4 +1,4 @@
-"""Debian's Slurm on one node, in a folder of its own: controller, node daemon and munge, on free ports, all ours to end.
+"""Debian's Slurm on one node, in a folder of its own: controller, node daemon and munge, on free ports, ours to end.
 
     with running(folder, "cgroup") as slurm:
         job = slurm.submit("exec sleep 60", user="nobody")
@@ -162,9 +162,11 @@ class Slurm:
     def job_that_leaves_a_process(self, hold: str, *, user: str | None = None) -> int:
         """A job that has ended, one of whose processes has not: the one that ran `hold`, a line of sh, and sleeps.
 
-        It lives until somebody kills it. Only with linuxproc: a cgroup loses nobody.
+        It lives until somebody kills it. Only with linuxproc: a cgroup loses nobody. hold: without single quotes.
         """
-        job = self.submit(f"setsid sh -c '{hold}; exec sleep 600' > /dev/null 2>&1 < /dev/null &\nsleep 0.2", user=user)
+        done = f"{self.folder}/jobs/$SLURM_JOB_ID.left"
+        behind = f"setsid sh -c '{hold}; : > {done}; exec sleep 600' > /dev/null 2>&1 < /dev/null &"
+        job = self.submit(f"{behind}\nwhile [ ! -e {done} ]; do sleep 0.05; done", user=user)
         self.wait(job, "COMPLETED")
         return job
 
@@ -277,7 +279,7 @@ class Slurm:
         self._keeper = subprocess.Popen([sys.executable, keeper, told], stdin=subprocess.PIPE)
         try:
             for service in ("munged", "slurmctld", "slurmd"):
-                self.order("start", service)  # type: ignore[arg-type]
+                self.order("start", service)
             yield
         finally:
             assert self._keeper.stdin is not None
