@@ -1,7 +1,7 @@
 """The procfs of a simulated node: its CPU, its uptime, and the processes that use its chips, as the kernel shows them.
 
-Only what the daemon reads of a process is here. A process that npu-smi cannot name has no folder: it lives in another
-PID namespace, and its number means nothing on the host.
+Only what the daemon reads of a process is here. A process without a name has no folder: the number that npu-smi prints
+for it means nothing on the host. One with a host_pid has its folder there, and the printed number within its namespace.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ def is_job(text: str) -> bool:
 
 
 def processes_at(scenario: Scenario, t_s: float) -> tuple[HostProcess, ...]:
-    """Those that have a name, by pid, each once however many chips it uses."""
+    """Those that have a name, by their numbers on the host, each once however many chips it uses."""
     found: dict[int, HostProcess] = {}
     for device in sorted({device for event in scenario.events for device in event.devices}):
         events = [event for event in scenario.events if device in event.devices]
         for process in _of_device(events, max(0.0, t_s)):
-            known = found.setdefault(process.started.pid, process)
+            known = found.setdefault(process.started.number, process)
             if process.since_s < known.since_s:
-                found[process.started.pid] = process
+                found[process.started.number] = process
     return tuple(found[pid] for pid in sorted(found))
 
 
@@ -97,7 +97,7 @@ def tree(scenario: Scenario, t_s: float, start_s: float = START_S) -> Tree:
     }
     for process in processes_at(scenario, t_s):
         for name, text in _files(process).items():
-            files[f"{process.started.pid}/{name}"] = text
+            files[f"{process.started.number}/{name}"] = text
     # The first PID namespace's number is the kernel's own constant.
     links = {"self/ns/pid": "pid:[4026531836]"}
     return Tree({name: text.encode() for name, text in files.items()}, links)
@@ -106,10 +106,11 @@ def tree(scenario: Scenario, t_s: float, start_s: float = START_S) -> Tree:
 def _files(process: HostProcess) -> dict[str, str]:
     started, uid = process.started, process.uid
     scheduler, _, id_ = (started.job or NOBODY_SAID).partition(" ")
-    pids = [started.pid] + ([] if started.container_pid is None else [started.container_pid])
+    inside = started.container_pid if started.host_pid is None else started.pid
+    pids = [started.number] + ([] if inside is None else [inside])
     name = _comm(started.name or "")
     ticks = round((UP_S + process.since_s) * TICKS_PER_SECOND)
-    pid = started.pid
+    pid = started.number
     return {
         "stat": f"{pid} ({name}) S 1 {pid} {pid} 0 -1 4194304 106 0 0 0 0 0 0 0 20 0 1 0 {ticks} 2629632 202\n",
         "status": f"Name:\t{name}\nUid:\t{uid}\t{uid}\t{uid}\t{uid}\nNSpid:\t" + "\t".join(map(str, pids)) + "\n",

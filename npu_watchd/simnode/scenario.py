@@ -24,6 +24,18 @@ class Started:
     """`slurm 4711`, `session 12`, or `kubernetes` and a pod's uid; None: of the one session that is there."""
     user: str | int | None = None
     """A name, or a uid; None: of the one user who is logged in."""
+    host_pid: int | None = None
+    """Its number on the host, where the tool prints `pid`, its container's own, and no name; None: the same number."""
+
+    @property
+    def number(self) -> int:
+        """On the host."""
+        return self.pid if self.host_pid is None else self.host_pid
+
+    @property
+    def shown_name(self) -> str | None:
+        """None: the tool cannot see it."""
+        return self.name if self.host_pid is None else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from npu_watchd.simnode.scenario_schema import (
     Climbs,
     Duration,
     FileEvent,
+    NewProcess,
     PortLevels,
     Rate,
     RdmaLevels,
@@ -74,7 +75,7 @@ def _event(event: FileEvent, where: str, chips: int, hcas: tuple[str, ...]) -> E
         levels,
         counts,
         climbs,
-        tuple(Started(one.pid, one.name, one.memory, one.container_pid, one.job, one.user) for one in event.start),
+        tuple(_started(one) for one in event.start),
         () if event.stop == "all" else event.stop,
         event.reset,
         event.tool,
@@ -83,6 +84,10 @@ def _event(event: FileEvent, where: str, chips: int, hcas: tuple[str, ...]) -> E
         event.driver,
         event.hccn_tool,
     )
+
+
+def _started(one: NewProcess) -> Started:
+    return Started(one.pid, one.name, one.memory, one.container_pid, one.job, one.user, one.host_pid)
 
 
 def _check(event: FileEvent, where: str, keys: set[str], devices: tuple[int, ...], hcas: tuple[str, ...]) -> None:

@@ -196,6 +196,8 @@ class NewProcess(Strict):
     """`slurm 4711`, `session 12`, or `kubernetes` and a pod's uid; left out: a session, the same for all."""
     user: str | int | None = None
     """A name, or a uid; left out: the same for all."""
+    host_pid: int | None = None
+    """The host's number for it; the tool then prints `pid`, which is its container's own, and no name."""
 
 
 class LoadLevels(Strict):

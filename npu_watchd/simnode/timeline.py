@@ -126,7 +126,7 @@ def _chip(silicon: Silicon, chip: ChipState, events: list[Event], story: ChipSto
         ddr_errors=_errors("ddr", story),
         hbm_errors=_errors("hbm", story),
         processes=tuple(
-            Process(one.pid, one.name, one.memory_mb, one.container_pid) for one in story.processes.values()
+            Process(one.pid, one.shown_name, one.memory_mb, one.container_pid) for one in story.processes.values()
         ),
         clock_mhz=levels.get("clock", chip.clock_max_mhz if story.processes else chip.clock_mhz),
         hccs=chip.hccs and _hccs(chip.hccs, events, story, t_s),

@@ -18,6 +18,7 @@ TELLING: Mapping[str, tuple[int, ...]] = {
     "a3_16_dies": (300, 390),
     "ascend950": (300, 560),
     "busy_node": (90, 300, 680),
+    "container_pids": (90, 330, 450),
     "device_lost": (260, 370),
     "double_bit_then_reset": (200, 630, 760),
     "driver_gone": (60, 290, 660),

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from tests.scenarios.label import WARNING, Case, Text, half, info, npu
 
-POD = "3f1c52ce-8a11-4b0e-9d55-0c5be0a7f0d1"
+POD, OTHER_POD = "3f1c52ce-8a11-4b0e-9d55-0c5be0a7f0d1", "7e2d19b4-41c7-4a5f-8d1e-5a0b9c3d2e1f"
 
 
 def slurm(job: int, pid: int, devices: str, *, at: int, user: str) -> str:
     started = f'{{ pid = {pid}, name = "python3", memory = 12000, job = "slurm {job}", user = "{user}" }}'
     return f"[[at]]\nt = {at}\ndevices = {devices}\nstart = [{started}]\n"
+
+
+def inside(pid: int, host_pid: int, device: int, *, at: int, pod: str = POD) -> str:
+    """A pod's process of which npu-smi knows the container's own number only, and no name."""
+    job = f'name = "python3", memory = 9000, job = "kubernetes {pod}", user = 0'
+    return f"[[at]]\nt = {at}\ndevice = {device}\nstart = [{{ pid = {pid}, host_pid = {host_pid}, {job} }}]\n"
 
 
 JOB_FAULTS: tuple[Case, ...] = (
@@ -40,6 +46,19 @@ JOB_FAULTS: tuple[Case, ...] = (
             cards=1,
         ),
         (half("jobs_share_device", npu(0, 1), WARNING, at=60, lasts_s=15),),
+    ),
+    Case(
+        "two pods known by their own pids only, 910B3 with 26.0.0",
+        "from 60 s to 180 s a second pod is on device 1; both processes are found by their numbers inside",
+        Text(
+            "910B3",
+            240,
+            'tool_version = "26.0.0"\n'
+            + inside(87, 71001, 1, at=0)
+            + inside(1412, 72001, 1, at=60, pod=OTHER_POD)
+            + "[[at]]\nt = 180\ndevice = 1\nstop = [1412]\n",
+        ),
+        (half("jobs_share_device", npu(1), WARNING, at=60, lasts_s=15, over=(180, 225)),),
     ),
     Case(
         "a job dies and its memory stays, 910B3",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.scenarios.job_faults import slurm
+from tests.scenarios.job_faults import OTHER_POD, POD, inside, slurm
 from tests.scenarios.label import Case, Text
 
 JOB = '[[at]]\nt = 0\ndevices = "all"\nstart = [{ pid = 41001, name = "python3", memory = 12000 }]\n'
@@ -17,6 +17,32 @@ UGLY: tuple[Case, ...] = (
             slurm(4711, 61001, "[0, 1]", at=0, user="alice")
             + slurm(4712, 62001, "[0, 1]", at=90, user="bob")
             + "[[at]]\nt = 100\ndevices = [0, 1]\nstop = [61001]\n",
+        ),
+    ),
+    Case(
+        "a pod's own pids are others on the host, 910B3 with 26.0.0",
+        "a pod has device 0; of one process npu-smi has only the number inside, which is a session's on the host",
+        Text(
+            "910B3",
+            150,
+            'tool_version = "26.0.0"\n[[at]]\nt = 0\ndevice = 0\n'
+            f'start = [{{ pid = 71001, container_pid = 87, name = "python3", memory = 9, job = "kubernetes {POD}" }}]\n'
+            + inside(61001, 71002, 0, at=0)
+            + "[[at]]\nt = 0\ndevice = 1\n"
+            + 'start = [{ pid = 61001, name = "python3", memory = 900, job = "session 12" }]\n',
+        ),
+    ),
+    Case(
+        "two pods with one pid, A3 with 26.1.0",
+        "each of two pods has a process 87: one on die 0, beside another of its pod, one on die 1; neither is taken",
+        Text(
+            "A3",
+            150,
+            'tool_version = "26.1.0"\n[[at]]\nt = 0\ndevice = 0\n'
+            f'start = [{{ pid = 71001, container_pid = 86, name = "python3", memory = 9, job = "kubernetes {POD}" }}]\n'
+            + inside(87, 71002, 0, at=0)
+            + inside(87, 72001, 1, at=0, pod=OTHER_POD),
+            cards=1,
         ),
     ),
     Case(

@@ -21,6 +21,7 @@ from npu_watchd.sources.jobs import JobFinder
 POD = "3f1c52ce-8a11-4b0e-9d55-0c5be0a7f0d1"
 NAMELESS = ("busy_node", "ascend950")
 """Scenarios with a process that npu-smi cannot name."""
+WITH_JOBS = ("two_jobs_one_device", "handover", "leftover", "container_pids")
 HEAD = 'title = "t"\ndescription = "d"\ngeneration = "910B3"\ntool_version = "25.5.1"\ncards = 2\n'
 
 
@@ -138,11 +139,29 @@ def test_the_finder_sees_a_handover_and_what_a_dead_job_leaves(tmp_path: Path) -
     assert {chip.hbm.used_mb for chip in given_back} == {idle[7].hbm.used_mb} == {3393}
 
 
+def test_the_finder_takes_no_number_of_a_container_for_another_process(tmp_path: Path) -> None:
+    story = load("container_pids")
+    a, b, c = (f"kubernetes {letter * 8}-8a11-4b0e-9d55-0c5be0a7f0d1" for letter in "abc")
+    rest = {1: {b}, 3: {"unknown"}, 4: {"session 12"}, 5: {"unknown"}, 6: {b}}
+    assert jobs(tmp_path, story, 300) == {0: {a}, 2: {"unknown"}, **rest}
+    assert jobs(tmp_path, story, 361) == {2: {c}, **rest}
+
+
+def test_a_process_with_a_number_on_the_host_is_there_and_nameless_in_the_table(tmp_path: Path) -> None:
+    start = 'pid = 87, host_pid = 71001, name = "vllm", memory = 1'
+    shown = files(start)
+    assert process_files.stat(shown["71001/stat"]).name == "vllm"
+    assert process_files.status(shown["71001/status"]).namespace_pids == (71001, 87)
+    assert not [name for name in shown if name.startswith("87/")]
+    [row] = info_table.parse(answer(state_at(scenario(start), 200), ("info",)).text).processes or ()
+    assert (row.pid, row.name) == (87, None)
+
+
 def test_files_that_are_ten_seconds_old_name_the_job_of_a_new_process(tmp_path: Path) -> None:
     assert jobs(tmp_path, load("two_jobs_one_device"), 120, age_s=10)[4] == {"slurm 4712"}
 
 
-@pytest.mark.parametrize("name", [one for one in names() if one not in ("two_jobs_one_device", "handover", "leftover")])
+@pytest.mark.parametrize("name", [one for one in names() if one not in WITH_JOBS])
 def test_where_a_scenario_says_nothing_all_belongs_to_one_session(name: str, tmp_path: Path) -> None:
     story = load(name)
     for number, t_s in enumerate(story.instants()):
