@@ -61,6 +61,7 @@ TaskPlugin=task/{task}
 MpiDefault=none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
+GresTypes=npu
 # As many jobs at once as a test likes, whatever the machine has.
 SlurmdParameters=config_overrides
 SchedulerType=sched/builtin
@@ -69,7 +70,7 @@ KillWait=1
 ReturnToService=1
 AccountingStorageType=accounting_storage/none
 JobAcctGatherType=jobacct_gather/none
-{more}NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 CPUs=64 RealMemory=4000 State=UNKNOWN
+{more}NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 CPUs=64 RealMemory=4000 Gres=npu:8 State=UNKNOWN
 PartitionName=main Nodes={node} Default=YES MaxTime=INFINITE State=UP
 """
 _CGROUP_CONF = """\
@@ -132,7 +133,7 @@ class Slurm:
     # Jobs
 
     def submit(self, script: str, *options: str, user: str | None = None, name: str = "train") -> int:
-        """Lines of sh as a batch job; its number. options: of sbatch, as `--exclusive`. user: None is root."""
+        """Lines of sh as a batch job; its number. options: of sbatch, as `--gres=npu:2`. user: None is root."""
         account = () if user is None else (f"--uid={user}",)
         output = f"--output={self.folder}/jobs/%j.out"
         words = ("sbatch", "--parsable", "--chdir=/", output, f"--job-name={name}", *account, *options)
@@ -252,6 +253,7 @@ class Slurm:
             more="".join(f"{key}={value}\n" for key, value in self.settings.items()),
         )
         self.conf.write_text(text)
+        (self.folder / "gres.conf").write_text(f"NodeName={self.node} Name=npu Count=8\n")
         (self.folder / "cgroup.conf").write_text(_CGROUP_CONF if self.proctrack == "cgroup" else "")
 
     def services(self) -> dict[str, object]:
