@@ -209,6 +209,13 @@ class Slurm:
         """Until the node can take jobs."""
         self.until(lambda: self.call("sinfo", "--noheader", "--format", "%T").out.strip() == "idle", "the node is idle")
 
+    def put_client(self, tool: str, directory: Path) -> Path:
+        """An executable there that is this cluster's, whatever the environment of who calls it."""
+        script = directory / tool
+        script.write_text(f'#!/bin/sh\nSLURM_CONF={self.conf} exec {shutil.which(tool, path=_PATH)} "$@"\n')
+        script.chmod(0o755)
+        return script
+
     # How it is done
 
     def call(self, *words: str, stdin: str = "") -> Said:
@@ -230,11 +237,8 @@ class Slurm:
 
     def logs(self) -> str:
         """The last lines of each."""
-        ends = ((path.name, path.read_text(errors="replace").splitlines()[-15:]) for path in self._log_files())
-        return "\n".join(f"{name}: {line}" for name, lines in ends for line in lines)
-
-    def _log_files(self) -> list[Path]:
-        return sorted((self.folder / "log").glob("*.log"))
+        files = sorted((self.folder / "log").glob("*.out"))
+        return "\n".join(line for file in files for line in file.read_text(errors="replace").splitlines()[-15:])
 
     def _shown(self, what: str, name: str) -> dict[str, str]:
         done = self.call("scontrol", "show", "--oneliner", what, name)

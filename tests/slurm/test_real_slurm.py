@@ -16,7 +16,7 @@ import pytest
 from npu_watchd.simnode.holders import folder_of
 from npu_watchd.sources.process_tree import ProcessTree
 from tests.e2e.harness import until
-from tests.slurm.conftest import Site
+from tests.slurm.site import Site
 
 INSIDE = 28411
 """A pid in a namespace of its own; high, because low ones are those of every container's programs."""
