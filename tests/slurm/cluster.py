@@ -24,6 +24,8 @@ from functools import cache
 from pathlib import Path
 from typing import Literal, TypeVar
 
+from tests.slurm import conf
+
 T = TypeVar("T")
 
 Proctrack = Literal["cgroup", "linuxproc"]
@@ -39,45 +41,6 @@ _READY_S, _JOB_S = 20.0, 20.0
 """Until the node is idle, and until a job is as wanted. On two busy cores it takes about two seconds each."""
 _END_S = 12.0
 """The keeper's three times three seconds, and some."""
-
-_SLURM_CONF = """\
-ClusterName=bench
-SlurmctldHost={host}(127.0.0.1)
-SlurmctldPort={controller_port}
-SlurmdPort={node_port}
-AuthType=auth/munge
-AuthInfo=socket={folder}/run/munge
-CommunicationParameters=NoCtldInAddrAny,NoInAddrAny
-SlurmUser=root
-SlurmdUser=root
-StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/spool
-SlurmctldPidFile={folder}/run/slurmctld.pid
-SlurmdPidFile={folder}/run/slurmd.pid
-SlurmctldLogFile={folder}/log/slurmctld.log
-SlurmdLogFile={folder}/log/slurmd.log
-ProctrackType=proctrack/{proctrack}
-TaskPlugin=task/{task}
-MpiDefault=none
-SelectType=select/cons_tres
-SelectTypeParameters=CR_CPU
-GresTypes=npu
-# As many jobs at once as a test likes, whatever the machine has.
-SlurmdParameters=config_overrides
-SchedulerType=sched/builtin
-SchedulerParameters=batch_sched_delay=0,sched_interval=1,sched_min_interval=0
-KillWait=1
-ReturnToService=1
-AccountingStorageType=accounting_storage/none
-JobAcctGatherType=jobacct_gather/none
-{more}NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 CPUs=64 RealMemory=4000 Gres=npu:8 State=UNKNOWN
-PartitionName=main Nodes={node} Default=YES MaxTime=INFINITE State=UP
-"""
-_CGROUP_CONF = """\
-CgroupPlugin=cgroup/v1
-CgroupMountpoint=/sys/fs/cgroup
-ConstrainRAMSpace=yes
-"""
 
 
 @cache
@@ -122,13 +85,13 @@ class Slurm:
     _keeper: subprocess.Popen[bytes] | None = None
 
     @property
-    def conf(self) -> Path:
+    def conf_file(self) -> Path:
         return self.folder / "slurm.conf"
 
     @property
     def env(self) -> Mapping[str, str]:
         """For a client of this cluster, and for a daemon that shall run one."""
-        return {"PATH": _PATH, "LC_ALL": "C", "SLURM_CONF": str(self.conf)}
+        return {"PATH": _PATH, "LC_ALL": "C", "SLURM_CONF": str(self.conf_file)}
 
     # Jobs
 
@@ -212,7 +175,7 @@ class Slurm:
     def put_client(self, tool: str, directory: Path) -> Path:
         """An executable there that is this cluster's, whatever the environment of who calls it."""
         script = directory / tool
-        script.write_text(f'#!/bin/sh\nSLURM_CONF={self.conf} exec {shutil.which(tool, path=_PATH)} "$@"\n')
+        script.write_text(f'#!/bin/sh\nSLURM_CONF={self.conf_file} exec {shutil.which(tool, path=_PATH)} "$@"\n')
         script.chmod(0o755)
         return script
 
@@ -246,19 +209,10 @@ class Slurm:
         return dict(re.findall(r"(\w+)=(\S*)", done.out))
 
     def write_conf(self) -> None:
-        text = _SLURM_CONF.format(
-            host=self.host,
-            controller_port=self.controller_port,
-            node_port=self.node_port,
-            folder=self.folder,
-            proctrack=self.proctrack,
-            task="cgroup" if self.proctrack == "cgroup" else "none",
-            node=self.node,
-            more="".join(f"{key}={value}\n" for key, value in self.settings.items()),
-        )
-        self.conf.write_text(text)
-        (self.folder / "gres.conf").write_text(f"NodeName={self.node} Name=npu Count=8\n")
-        (self.folder / "cgroup.conf").write_text(_CGROUP_CONF if self.proctrack == "cgroup" else "")
+        more = "".join(f"{key}={value}\n" for key, value in self.settings.items())
+        ports = (self.controller_port, self.node_port)
+        for name, text in conf.files(self.folder, self.proctrack, self.node, self.host, ports, more).items():
+            (self.folder / name).write_text(text)
 
     def services(self) -> dict[str, object]:
         """For the keeper."""
@@ -268,8 +222,8 @@ class Slurm:
         munged += [f"--log-file={log}/munged.log"]
         commands = {
             "munged": munged,
-            "slurmctld": ["slurmctld", "-D", "-f", str(self.conf)],
-            "slurmd": ["slurmd", "-D", "-N", self.node, "-f", str(self.conf)],
+            "slurmctld": ["slurmctld", "-D", "-f", str(self.conf_file)],
+            "slurmd": ["slurmd", "-D", "-N", self.node, "-f", str(self.conf_file)],
         }
         return {
             name: {"argv": argv, "env": dict(self.env), "log": str(log / f"{name}.out")}
