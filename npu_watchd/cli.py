@@ -30,12 +30,18 @@ def main(context: click.Context, config_file: Path | None) -> None:
 
 
 @main.command()
+@click.option(
+    "--host-mounts",
+    is_flag=True,
+    help="Start the tools in the mount namespace of the first process: for a unit that has one of its own, "
+    "which the Ascend driver would take for a container.",
+)
 @config_option
 @click.pass_obj
-def run(group_file: Path | None, config_file: Path | None) -> None:
+def run(group_file: Path | None, host_mounts: bool, config_file: Path | None) -> None:
     """The daemon, in the foreground, for systemd. Exit: 0 on SIGTERM, 2 bad config, 1 other."""
     settings = load(config_file or group_file)
-    sys.exit(_serve(settings, announce=False))
+    sys.exit(_serve(settings, announce=False, host_mounts=host_mounts))
 
 
 @main.command()
@@ -77,7 +83,7 @@ def demo(scenario: str, speed: float, port: int, alertmanagers: tuple[str, ...],
     sys.exit(code)
 
 
-def _serve(settings: configs.Config, *, announce: bool) -> int:
+def _serve(settings: configs.Config, *, announce: bool, host_mounts: bool = False) -> int:
     """Run the daemon until it is told to stop."""
     from npu_watchd.codes.overrides import OverridesError
     from npu_watchd.daemon import Daemon
@@ -85,9 +91,11 @@ def _serve(settings: configs.Config, *, announce: bool) -> int:
     from npu_watchd.sinks.systemd import Notifier
     from npu_watchd.sinks.web.listen import ListenError
     from npu_watchd.sinks.web.yaml_section import WebConfigError
+    from npu_watchd.sources.runner import HOST_MOUNTS
 
     try:
-        daemon = Daemon(settings, open_logbook(), Notifier(os.environ))
+        through = HOST_MOUNTS if host_mounts else ()
+        daemon = Daemon(settings, open_logbook(), Notifier(os.environ), tools_through=through)
         daemon.open()
     except (WebConfigError, OverridesError) as error:
         return complain(str(error), BAD_CONFIG)

@@ -65,8 +65,13 @@ def clock() -> Tick:
 class Daemon:
     """One node's daemon."""
 
-    def __init__(self, settings: config.Config, log: Log, notifier: Notifier) -> None:
-        """Raises WebConfigError or OverridesError for a bad file of the config, before anything is started."""
+    def __init__(
+        self, settings: config.Config, log: Log, notifier: Notifier, *, tools_through: tuple[str, ...] = ()
+    ) -> None:
+        """`tools_through`: the command that starts each tool, see ToolRunner.
+
+        Raises WebConfigError or OverridesError for a bad file of the config, before anything is started.
+        """
         self._settings = settings
         self._log = log
         self._notifier = notifier
@@ -80,7 +85,7 @@ class Daemon:
         self._published: Published | None = None
         self._heard = 0
         """Of the board's news, what a cycle was hurried for."""
-        self._runner = ToolRunner(clock=time.monotonic)
+        self._runner = ToolRunner(clock=time.monotonic, through=tools_through)
         self._docket = Docket(settings, clock, self._warn)
         self._lanes = Lanes(
             settings, _boot_id(settings), self._runner.run, clock, self._stop, code_tier=self._docket.code_tier
@@ -241,7 +246,8 @@ class Daemon:
             self._herald.tell_left_out(before.exposition.problems_met)
         self._herald.tell(judged)
         seen = f"STATUS={_count(snapshot.devices_present)} of {_count(snapshot.devices_expected)} devices present"
-        self._notifier.send(*(("READY=1",) if before is None else ()), "WATCHDOG=1", seen)
+        ready = ("READY=1", *self._patience()) if before is None else ()
+        self._notifier.send(*ready, "WATCHDOG=1", seen)
         self._cycle_duration_s = clock().mono_s - began.mono_s
 
     def _take_new_config(self) -> None:
@@ -259,7 +265,11 @@ class Daemon:
         self._settings, self._reload_ok = settings, True
         self._lanes.take(settings)
         self._scheduler.reschedule_job("cycle", trigger="interval", seconds=settings.engine.cycle_s)
+        self._notifier.send(*self._patience())
         self._log.info("config_reloaded", file=str(settings.file))
+
+    def _patience(self) -> tuple[str, ...]:
+        return self._notifier.patience(self._settings.engine.cycle_s)
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         self._told.add(number)

@@ -8,6 +8,7 @@ import subprocess
 import threading
 from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from errno import ENOENT, ENOEXEC
 
 from npu_watchd.model.reading import Failure, FailureKind, Output
@@ -20,7 +21,13 @@ _LONGEST_RUN_S = 3600.0
 _DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _QUOTED_CHARS = 200
 _START_S = 0.3
+_TERM_GRACE_S = 0.5
+_KILL_GRACE_S = 1.0
 _PIDFD_OPEN: PidfdOpen | None = getattr(os, "pidfd_open", None)
+HOST_MOUNTS = ("nsenter", "--mount=/proc/1/ns/mnt", "--")
+"""Starts a tool in the mount namespace of the host's first process, and becomes it: the pid stays the same.
+
+Needs CAP_SYS_ADMIN, CAP_SYS_CHROOT and CAP_SYS_PTRACE. Why: docs/decisions/0025."""
 
 
 def environment(ours: Mapping[str, str]) -> dict[str, str]:
@@ -49,7 +56,8 @@ class ToolRunner:
 
     `clock` is monotonic, in seconds. `environ` is what the tools' small environment is taken from (default: our own).
     `backoff_s` is how long a tool rests once its first abandoned run is gone; twice as long each further time, up to
-    ten minutes. `pidfd_open` is None on kernels before 5.3.
+    ten minutes. `pidfd_open` is None on kernels before 5.3. `through` is the command that a tool is started by, which
+    must exec it: HOST_MOUNTS, or nothing.
     """
 
     def __init__(
@@ -57,18 +65,16 @@ class ToolRunner:
         *,
         clock: Clock,
         max_output_bytes: int = 4 * 1024 * 1024,
-        term_grace_s: float = 0.5,
-        kill_grace_s: float = 1.0,
         backoff_s: float = 15.0,
         environ: Mapping[str, str] | None = None,
         pidfd_open: PidfdOpen | None = _PIDFD_OPEN,
+        through: tuple[str, ...] = (),
     ) -> None:
         self._clock = clock
         self._max_output_bytes = max_output_bytes
-        self._term_grace_s = term_grace_s
-        self._kill_grace_s = kill_grace_s
         self._environ = environment(os.environ if environ is None else environ)
         self._pidfd_open = pidfd_open
+        self._through = through
         self._adopts_orphans = os.getpid() == 1
         self._turns = Turns(clock, backoff_s)
         self._changed = threading.Condition()
@@ -123,7 +129,7 @@ class ToolRunner:
                 return
             self._closed = True
             os.close(self._stop_trigger_fd)
-        if self._turns.close(self._term_grace_s + self._kill_grace_s + 1.0):
+        if self._turns.close(_TERM_GRACE_S + _KILL_GRACE_S + 1.0):
             os.close(self._stop_fd)
 
     def _start(self, argv: tuple[str, ...], command: str, give_up_s: float) -> Child | Failure | Stuck:
@@ -163,6 +169,12 @@ class ToolRunner:
             path = executable.find(argv[0], self._environ["PATH"])
             if isinstance(path, Failure):
                 return path
+            if self._through:
+                argv, path = (*self._through, path, *argv[1:]), executable.find(self._through[0], self._environ["PATH"])
+                if isinstance(path, Failure):
+                    return replace(
+                        path, detail=f"{argv[0]}: not usable; install util-linux, or run without --host-mounts"
+                    )
             # Our own pipes: those that Popen makes leak when it runs out of descriptors half way.
             with ExitStack() as ours, ExitStack() as theirs:
                 stdin = _closed_by(theirs, os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
@@ -188,7 +200,7 @@ class ToolRunner:
         if ending is Ending.EXITED:
             child.kill_group()  # a helper must not outlive the run
         else:
-            alive = child.end(self._clock, self._term_grace_s, self._kill_grace_s)
+            alive = child.end(self._clock, _TERM_GRACE_S, _KILL_GRACE_S)
         child.close()
         if self._reaped(child) and not alive:
             return None

@@ -46,3 +46,20 @@ def test_a_systemd_that_does_not_read_is_not_waited_for(tmp_path: Path) -> None:
         notifier = Notifier({"NOTIFY_SOCKET": address})
         # The queue of a datagram socket is short; a blocking send would hang here.
         assert [notifier.send("WATCHDOG=1") for _ in range(10_000)].count(False) > 0
+
+
+def test_a_daemon_of_rare_cycles_asks_for_more_patience_than_the_unit_has() -> None:
+    notifier = Notifier({"NOTIFY_SOCKET": "@x", "WATCHDOG_USEC": "60000000"})
+    assert notifier.patience(5.0) == ("WATCHDOG_USEC=60000000",)
+    assert notifier.patience(60.0) == ("WATCHDOG_USEC=240000000",)
+
+
+def test_without_a_watchdog_nobody_is_asked_for_patience() -> None:
+    assert Notifier({"NOTIFY_SOCKET": "@x"}).patience(60.0) == ()
+    assert Notifier({"NOTIFY_SOCKET": "@x", "WATCHDOG_USEC": "soon"}).patience(60.0) == ()
+
+
+def test_nothing_to_say_is_not_said(tmp_path: Path) -> None:
+    address = str(tmp_path / "notify")
+    with listening(address):
+        assert Notifier({"NOTIFY_SOCKET": address}).send() is False

@@ -17,7 +17,7 @@ import pytest
 
 from npu_watchd.model.reading import Failure, FailureKind, Output
 from npu_watchd.sources import strays
-from npu_watchd.sources.runner import ToolRunner
+from npu_watchd.sources.runner import HOST_MOUNTS, ToolRunner
 
 HERE = Path(__file__).parent
 PROJECT = HERE.parent.parent
@@ -125,6 +125,39 @@ def hung_files(tmp_path: Path, nothing_left_behind: None) -> Iterator[tuple[Path
         subprocess.run(["umount", "-l", str(mountpoint)], check=False, stderr=subprocess.DEVNULL)
         server.communicate()
         assert str(mountpoint) not in Path("/proc/mounts").read_text()
+
+
+# Tools that another command starts
+
+
+def test_a_tool_that_another_command_starts_is_the_process_that_is_watched(
+    clock: AdjustableClock, tool: MakeTool
+) -> None:
+    runner = ToolRunner(clock=clock, environ={"PATH": SYSTEM_PATH}, through=("env", "STARTED=by env"))
+    asks = tool("asks", 'echo "$STARTED, $#: $*"; ps -o sid= -p $$ | tr -d " "; echo $$')
+    answer = runner.run((asks, "a b", "c"), 5.0)
+    assert isinstance(answer, Output)
+    said, session, pid = answer.text.splitlines()
+    assert said == "by env, 2: a b c"
+    assert session == pid, "it leads the session that the runner made, as it does when nothing stands between"
+    runner.close()
+
+
+def test_a_tool_that_is_not_there_is_missing_whoever_would_start_it(clock: AdjustableClock) -> None:
+    runner = ToolRunner(clock=clock, environ={"PATH": SYSTEM_PATH}, through=HOST_MOUNTS)
+    answer = runner.run(("no-such-tool",), 1.0)
+    assert isinstance(answer, Failure)
+    assert answer.kind is FailureKind.MISSING
+    assert "no-such-tool: not found on PATH" in answer.detail
+    runner.close()
+
+
+def test_without_the_command_that_starts_tools_the_cure_is_named(clock: AdjustableClock, tool: MakeTool) -> None:
+    runner = ToolRunner(clock=clock, environ={"PATH": "/nowhere"}, through=HOST_MOUNTS)
+    assert runner.run((tool("npu-smi", "echo fine"),), 1.0) == Failure(
+        FailureKind.MISSING, "nsenter: not usable; install util-linux, or run without --host-mounts"
+    )
+    runner.close()
 
 
 # Tools that are not there, or cannot be run
@@ -588,7 +621,9 @@ def wait_until_over(thread: threading.Thread) -> bool:
 
 def in_a_python_of_its_own(code: str, *prefix: str) -> str:
     """stdout of a script that has the runner as `runner`."""
-    prelude = "import os, resource, subprocess, sys, time\nfrom npu_watchd.sources.runner import ToolRunner\n"
+    prelude = (
+        "import os, resource, subprocess, sys, time\nfrom npu_watchd.sources.runner import HOST_MOUNTS, ToolRunner\n"
+    )
     prelude += "runner = ToolRunner(clock=time.monotonic)\n"
     done = subprocess.run(
         [*prefix, sys.executable, "-c", prelude + code],
