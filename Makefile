@@ -12,7 +12,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 # What the tests need beside Python packages. As root, `make test` installs what is missing.
 DEBIAN_PACKAGES := prometheus prometheus-alertmanager infiniband-diags ibsim-utils opensm iproute2 pciutils gcc libc6-dev \
-	slurmctld slurmd slurm-client munge
+	slurmctld slurmd slurm-client munge systemd-container
 SAY := printf '\n== %s\n'
 T ?=
 ARGS ?=

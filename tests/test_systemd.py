@@ -18,20 +18,50 @@ def tool(name: str) -> str:
     return found
 
 
-def test_systemd_finds_nothing_to_say_about_the_unit(tmp_path: Path) -> None:
-    analyze = tool("systemd-analyze")
-    # The program is not installed where the tests run, and verify looks for it.
+@pytest.fixture
+def unit(tmp_path: Path) -> Path:
+    """The program is not installed where the tests run, and verify looks for it."""
     unit = tmp_path / "npu-watchd.service"
     unit.write_text((UNITS / unit.name).read_text().replace("/opt/npu-watchd/bin/npu-watchd", "/bin/true"))
-    checked = subprocess.run(
-        [analyze, "verify", "--man=no", str(unit)], capture_output=True, text=True, timeout=30, check=False
-    )
+    return unit
+
+
+def analyzed(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    argv = [tool("systemd-analyze"), *map(str, arguments)]
+    return subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
+
+
+@pytest.mark.parametrize("with_drop_in", [False, True])
+def test_systemd_finds_nothing_to_say_about_the_unit(unit: Path, with_drop_in: bool) -> None:
+    if with_drop_in:
+        shutil.copytree(UNITS / "npu-watchd.service.d", unit.with_name("npu-watchd.service.d"))
+    checked = analyzed("verify", "--man=no", unit)
     assert (checked.returncode, [line for line in checked.stderr.splitlines() if "npu-watchd" in line]) == (0, [])
 
 
+def test_the_unit_is_exposed_to_no_more_than_3(unit: Path) -> None:
+    checked = analyzed("security", "--offline=true", "--threshold=30", unit)
+    if "--offline" in checked.stderr:
+        pytest.skip("this systemd-analyze rates no files (it needs systemd 250)")
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def lines() -> set[str]:
+    return set((UNITS / "npu-watchd.service").read_text().splitlines())
+
+
 def test_a_daemon_that_stops_thinking_is_started_again_and_a_bad_config_is_not() -> None:
-    lines = (UNITS / "npu-watchd.service").read_text().splitlines()
-    assert {"Type=notify", "WatchdogSec=60", "Restart=on-failure", "RestartPreventExitStatus=2"} <= set(lines)
+    assert {"Type=notify", "WatchdogSec=60", "Restart=on-failure", "RestartPreventExitStatus=2"} <= lines()
+
+
+def test_a_unit_with_mounts_of_its_own_starts_its_tools_in_the_hosts() -> None:
+    """The driver takes a process in other mounts for a container's, and gives it the chips for its own."""
+    assert "ProtectSystem=strict" in lines()
+    assert "ExecStart=/opt/npu-watchd/bin/npu-watchd run --host-mounts" in lines()
+
+
+def test_no_device_is_named_that_may_come_later() -> None:
+    assert [line for line in lines() if line.startswith("DeviceAllow=")] == ["DeviceAllow=char-* rw"]
 
 
 def test_the_group_is_made(tmp_path: Path) -> None:
