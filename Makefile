@@ -6,7 +6,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench fix wheelhouse
+.PHONY: help demo test test-install check bench fix wheelhouse
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -16,11 +16,11 @@ DEBIAN_PACKAGES := prometheus prometheus-alertmanager infiniband-diags ibsim-uti
 SAY := printf '\n== %s\n'
 T ?=
 ARGS ?=
-MACHINE ?= aarch64
-PYTHON_VERSION ?= 3.11
+MACHINES ?= x86_64 aarch64
+PYTHON_VERSIONS ?= 3.11 3.12 3.13
 
 help: ## this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 demo: $(VENV)/.runtime ## start the daemon on a simulated node and print its address (no hardware needed)
 	@exec $(BIN)/npu-watchd demo $(ARGS)
@@ -43,8 +43,12 @@ bench: $(VENV)/.dev ## speed and size, against the limits that we hold ourselves
 fix: $(VENV)/.dev ## format, mend what lint can mend, make the generated docs anew
 	@$(BIN)/ruff check --fix . ; $(BIN)/ruff format . && $(BIN)/python -m npu_watchd.reference
 
-wheelhouse: $(VENV)/.runtime ## all wheels for a node without network, in dist/ (MACHINE=aarch64 PYTHON_VERSION=3.11)
-	@tools/wheelhouse.sh $(BIN)/python $(MACHINE) $(PYTHON_VERSION)
+test-install: $(VENV)/.dev ## the tar of `make wheelhouse` on a node without network, in a container; as root
+	@tools/debian_packages.sh $(DEBIAN_PACKAGES)
+	@NPU_WATCHD_TEST_INSTALL=1 $(BIN)/python -m pytest -n 0 tests/test_install.py
+
+wheelhouse: $(VENV)/.runtime ## one tar for nodes without network, in dist/ (MACHINES="aarch64" PYTHON_VERSIONS="3.11" for less)
+	@tools/wheelhouse.sh $(BIN)/python "$(MACHINES)" "$(PYTHON_VERSIONS)"
 
 $(VENV)/.runtime: requirements.txt requirements-build.txt pyproject.toml tools/environment.sh
 	@PYTHON='$(PYTHON)' tools/environment.sh $(VENV) requirements.txt requirements-build.txt
