@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from npu_watchd.config.limit_text import written
 from npu_watchd.limits import BY_NAME, LIMITS
 from npu_watchd.model.finding import Action
 from npu_watchd.reference.fleet_alerts import FLEET_ALERTS, FleetAlert
-from npu_watchd.reference.limit_text import written
 from npu_watchd.reference.telling import SUBJECTS, VARIES
 from npu_watchd.rules import RULES
 from npu_watchd.rules.rule import Rule

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from npu_watchd.config.contradictions import ProbeDefaults, probe_times
 from npu_watchd.config.file import given
 from npu_watchd.config.keys import KEYS, Key
+from npu_watchd.config.limit_text import by_chip, written
 from npu_watchd.config.sections import DEFAULT_FILE, PROBE_NAMES, Config
 from npu_watchd.config.values import Seconds, toml_text
+from npu_watchd.limits import LIMITS, Limit
 
 UNUSED = "accepted, not used by this version"
 
@@ -64,7 +66,8 @@ def _section_lines(section: Key, defaults: ProbeDefaults) -> Iterator[str]:
     if section.name == "probes":
         yield from _probe_lines(defaults)
     if section.name == "limits":
-        return
+        for limit in LIMITS:
+            yield from _limit_lines(limit)
     for key in KEYS:
         if key.name.rpartition(".")[0] == section.name and not key.section:
             yield from _key_lines(key, section)
@@ -75,6 +78,13 @@ def _key_lines(key: Key, section: Key) -> Iterator[str]:
     absent = f" Without it: {key.unset}." if key.unset else ""
     yield f"# {key.what}{absent}{note}"
     yield f"# {key.name.rpartition('.')[2]} = {toml_text(key.example if key.default is None else key.default)}"
+
+
+def _limit_lines(limit: Limit) -> Iterator[str]:
+    own = by_chip(limit)
+    yield f"# {limit.why}{f' Unless it is set here, {own}.' if own else ''}"
+    yield f"# Unit: {limit.unit}. Source: {limit.source}."
+    yield f"# {written(limit)}"
 
 
 def _probe_lines(defaults: ProbeDefaults) -> Iterator[str]:

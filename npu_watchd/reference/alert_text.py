@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
+from npu_watchd.config.limit_text import by_chip, written
 from npu_watchd.limits import BY_NAME, Limit, Limits
 from npu_watchd.reference.fleet_alerts import FLEET_ALERTS, FleetAlert
-from npu_watchd.reference.limit_text import by_chip, written
 from npu_watchd.reference.telling import SUBJECTS, VARIES
 from npu_watchd.rules import RULES
 from npu_watchd.rules.rule import Rule

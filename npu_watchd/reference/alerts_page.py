@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from npu_watchd.config.limit_text import number, written
 from npu_watchd.limits import BY_NAME
 from npu_watchd.reference.fleet_alerts import JOB, FleetAlert
-from npu_watchd.reference.limit_text import number, written
 from npu_watchd.reference.markdown import made, table
 from npu_watchd.reference.recordings import RANKING, RECORDINGS
 from npu_watchd.reference.telling import SUBJECTS, VARIES

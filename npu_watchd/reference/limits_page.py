@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from npu_watchd.config.limit_text import by_chip, number
 from npu_watchd.limits import ASSUMPTION, Limit
-from npu_watchd.reference.limit_text import by_chip, number
 from npu_watchd.reference.markdown import made, table
 from npu_watchd.rules.rule import Rule
 

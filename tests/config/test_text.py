@@ -8,6 +8,8 @@ from pathlib import Path
 
 from npu_watchd.config import PROBE_NAMES, Config, effective, load, template
 from npu_watchd.config.keys import KEYS
+from npu_watchd.config.thresholds import limits_of
+from npu_watchd.limits import LIMITS
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,11 @@ def test_every_line_of_the_template_is_good_once_uncommented(tmp_path: Path) -> 
     file.write_text(without_token.replace("/etc/npu-watchd", str(tmp_path)))
     config = load(file, defaults=DEFAULTS)
     keys = {key.name for key in KEYS if not key.section}
-    assert config.given == keys - {"alertmanager.bearer_token_file"}
+    limits = {f"limits.{limit.name}" for limit in LIMITS}
+    assert config.given == (keys | limits) - {"alertmanager.bearer_token_file"}
+    assert {limit.name: limits_of(config)[limit.name] for limit in LIMITS} == {
+        limit.name: limit.default for limit in LIMITS
+    }
     for key in KEYS:
         if not key.section and key.default is not None:
             assert key.value_in(config) == key.default, key.name
@@ -53,3 +59,12 @@ def test_the_effective_values_name_their_source(tmp_path: Path) -> None:
     assert rows["probes.npu_ecc.every"] == ('"2m"', "file")
     assert rows["probes.npu_ecc.timeout"] == ('"10s"', "default")
     assert rows['limits.chip."910B.x".flaps'] == ("3", "file")
+
+
+def test_a_limit_stands_in_the_template_with_its_reason_unit_and_source() -> None:
+    assert (
+        "# A reboot of the switch passes.\n"
+        "# Unit: s. Source: gpud: flap of ≥3 × (down ≥25 s, then up) in 12 h, drop of ≥4 min.\n"
+        '# port_down_s = "4m"\n'
+    ) in template(DEFAULTS)
+    assert 'Unless it is set here, 910A: "1GiB", 910B: "5GiB", A3: "5GiB".\n' in template(DEFAULTS)
