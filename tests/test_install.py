@@ -150,14 +150,14 @@ def test_the_script_without_wheels_says_where_it_belongs(tmp_path: Path) -> None
 
 @pytest.mark.skipif("NPU_WATCHD_TEST_INSTALL" not in os.environ, reason="takes half a minute: `make test-install`")
 def test_a_node_without_network_installs_it_and_systemd_starts_it(unpacked: Path, tmp_path: Path) -> None:
-    binds = [f"--bind={unpacked}:/root/unpacked", f"--bind-ro={sys.base_prefix}"]
+    binds = [f"--bind={unpacked}:/srv/unpacked", f"--bind-ro={sys.base_prefix}"]
     with container(tmp_path, binds) as machine:
-        said = machine.run("env", f"PYTHON={PYTHON}", "/root/unpacked/install.sh")
+        said = machine.run("env", f"PYTHON={PYTHON}", "/srv/unpacked/install.sh")
         assert said.splitlines()[-1] == "Next:  systemctl enable --now npu-watchd && npu-watchd status"
         machine.run("systemctl", "enable", "--now", "npu-watchd")
         assert machine.property_of("npu-watchd", "StatusText") == "? of ? devices present"
         # No npu-smi is there: nothing is known, and that is what it says.
         assert "npu-smi: not found on PATH" in machine.run("/usr/local/bin/npu-watchd", "status", check=False)
         assert machine.run("getent", "group", "npu-watchd").startswith("npu-watchd:x:")
-        again = machine.run("env", f"PYTHON={PYTHON}", "/root/unpacked/install.sh")
+        again = machine.run("env", f"PYTHON={PYTHON}", "/srv/unpacked/install.sh")
         assert again.splitlines()[-1] == "The old version still runs. Next:  systemctl restart npu-watchd"
