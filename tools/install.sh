@@ -53,7 +53,8 @@ home=$ROOT$PREFIX
 if [ -e "$home" ] && [ ! -f "$home/pyvenv.cfg" ] && [ -n "$(ls -A "$home")" ]; then
     refuse "$home holds something else; empty it, or choose another PREFIX"
 fi
-if [ "$(kind_of "$home/bin/python" || true)" != "$kind" ]; then
+# Anew too where an earlier run was cut off before it had pip.
+if [ "$(kind_of "$home/bin/python" || true)" != "$kind" ] || ! "$home/bin/python" -c 'import pip' 2>/dev/null; then
     echo "== making $home with $("$python" --version)"
     "$python" -m venv --clear "$home"
 fi

@@ -23,7 +23,7 @@ UNITS = ROOT / "deploy" / "systemd"
 UNIT = "npu-watchd"
 PROGRAM = "/opt/npu-watchd/bin/npu-watchd"
 LIBRARIES = "/opt/npu-watchd/site"
-HERE = "[Service]\nWatchdogSec=3\nRestartSec=100ms\nBindReadOnlyPaths={node}\n"
+HERE = "[Service]\nWatchdogSec=5\nRestartSec=100ms\nBindReadOnlyPaths={node}\n"
 """Beside the unit: less patience, and sight of a node that lies in /tmp, of which the unit has its own."""
 LOST_S = 300.0
 """A second of the scenario at which device 5 has been gone for long."""
@@ -47,7 +47,7 @@ def node(tmp_path: Path) -> SimulatedNode:
 
 @pytest.fixture
 def machine(tmp_path: Path, node: SimulatedNode) -> Iterator[Container]:
-    """The unit is installed on it as README.md says, not started."""
+    """The unit is installed on it, not started."""
     # Under their own names, whatever the container mounts over /tmp: what the node's tools run on.
     read = [f"--bind-ro={path}" for path in (ROOT, sys.prefix, sys.base_prefix)]
     libraries = f"--bind-ro={sysconfig.get_path('purelib')}:{LIBRARIES}"
@@ -90,7 +90,9 @@ def test_a_stuck_daemon_is_started_again_and_remembers(machine: Container, node:
     assert machine.property_of(UNIT, "StatusText") == "7 of 8 devices present"
     first = machine.property_of(UNIT, "MainPID")
 
-    # Where it lives, and where its tools do.
+    # Where it lives, what it may write to there, and where its tools live.
+    machine.run("nsenter", "-t", first, "-m", "--", "touch", "/etc/written", check=False)
+    assert not (machine.root / "etc/written").exists()
     hosts = machine.run("readlink", "/proc/1/ns/mnt")
     assert machine.run("readlink", f"/proc/{first}/ns/mnt") != hosts
     assert (node.directory / "where").read_text() == hosts
@@ -101,7 +103,7 @@ def test_a_stuck_daemon_is_started_again_and_remembers(machine: Container, node:
     known = journal(machine)
 
     machine.run("kill", f"-{signal.SIGSTOP.value}", first)
-    until(lambda: machine.property_of(UNIT, "NRestarts") == "1", "systemd loses patience")
+    until(lambda: machine.property_of(UNIT, "NRestarts") != "0", "systemd loses patience")
     until(lambda: machine.property_of(UNIT, "ActiveState") == "active", "it is ready again")
     log = machine.log_of(UNIT)
     assert "Watchdog timeout" in log
