@@ -23,6 +23,7 @@ from npu_watchd.sources.lane import Lane, Orders
 from npu_watchd.sources.load_round import LoadRound
 from npu_watchd.sources.npu_smi_probes import NPU_SMI_PROBES
 from npu_watchd.sources.probes import DEFAULTS, OPT_IN
+from npu_watchd.sources.process_places import PlaceFinder, PlaceSweep
 from npu_watchd.sources.process_round import ProcessRound
 from npu_watchd.sources.rounds import Pace
 
@@ -99,7 +100,8 @@ class Lanes:
             JobFinder(Path(settings.paths.procfs), settings.contention.job_mapping_dir, lambda: clock().mono_s),
             lambda: clock().mono_s,
         )
-        processes = ProcessRound(jobs, self.board.processes, lambda: clock().mono_s)
+        places = PlaceSweep(PlaceFinder(Path(settings.paths.procfs)), lambda: clock().mono_s)
+        processes = ProcessRound(jobs, self.board.processes, lambda: clock().mono_s, places)
         reads = {**fabric.reads(), "pcie_load": load.read, "processes": processes.read}
         self._files = FileLane(reads, self.board, clock)
         self._files.take(self._paces)

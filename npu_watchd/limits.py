@@ -106,6 +106,13 @@ LIMITS: tuple[Limit, ...] = (
     Limit("optical_polls", 2, "count", "A module that has just been plugged in has no steady light.", ASSUMPTION),
     Limit("shared_polls", 2, "count", "One job may still be leaving as the next one comes.", _DESIGN),
     Limit(
+        "hccl_ports_s",
+        60,
+        "s",
+        "A root process listens until all ranks have come, which takes seconds; then the port is free again.",
+        ASSUMPTION,
+    ),
+    Limit(
         "leftover_bytes",
         8 * (1 << 30),
         "bytes",

@@ -33,6 +33,7 @@ class Action(Enum):
     CHECK_DRIVER = "check_driver"
     DIAGNOSE = "diagnose"
     ALIGN_VERSIONS = "align_versions"
+    ALIGN_SETTINGS = "align_settings"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from npu_watchd.model.hccl import HCCL_VARIABLES, Listener, ProcessPlace, values
 from npu_watchd.model.ids import DeviceKey
 from npu_watchd.model.records import ProcessRow
 
@@ -125,6 +126,8 @@ class Attribution:
     """What a person should know: why nothing is known, or who says otherwise."""
     variables: Mapping[str, str] | None = None
     """The variables of parsers/environ.py that the process was started with; None: its environ could not be read."""
+    place: ProcessPlace | None = None
+    """None: not looked up yet, or not readable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +142,10 @@ class JobOnDevice:
     """Unix seconds at which its oldest process here was started; None where that is known of none."""
     names: tuple[str, ...]
     notes: tuple[str, ...]
+    settings: Mapping[str, tuple[str, ...]]
+    """Variable of HCCL → the values that its processes here were started with; without those that none has."""
+    listening: tuple[Listener, ...] | None
+    """Where its processes here listen for HCCL; None where that is known of none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +174,7 @@ def _together(some: list[Attribution]) -> JobOnDevice:
     sizes = [one.memory_bytes for one in some]
     known = [size for size in sizes if size is not None]
     starts = [one.started_wall_s for one in some if one.started_wall_s is not None]
+    heard = [one.place.listening for one in some if one.place is not None and one.place.listening is not None]
     return JobOnDevice(
         job=next((job for job in jobs if job.name is not None), jobs[0]),
         pids=tuple(one.pid for one in some),
@@ -174,4 +182,6 @@ def _together(some: list[Attribution]) -> JobOnDevice:
         since_wall_s=min(starts, default=None),
         names=tuple(dict.fromkeys(one.name for one in some if one.name)),
         notes=tuple(dict.fromkeys(one.note for one in some if one.note)),
+        settings=values((one.variables for one in some), HCCL_VARIABLES),
+        listening=tuple(sorted({one for these in heard for one in these})) if heard else None,
     )

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from npu_watchd.model.hccl import HCCL_VARIABLES
 from npu_watchd.model.jobs import JobKey, Scheduler
 
 JOB_VARIABLES = (
@@ -24,11 +25,6 @@ RANK_VARIABLES = (
     *("TORCHELASTIC_RUN_ID", "RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"),
     *("MS_ROLE", "MS_SCHED_HOST", "MS_SCHED_PORT", "MS_WORKER_NUM", "MS_NODE_ID"),
     *("ASCEND_RT_VISIBLE_DEVICES", "ASCEND_VISIBLE_DEVICES"),
-)
-HCCL_VARIABLES = (
-    *("HCCL_CONNECT_TIMEOUT", "HCCL_EXEC_TIMEOUT", "HCCL_RDMA_TIMEOUT", "HCCL_RDMA_RETRY_CNT"),
-    *("HCCL_IF_BASE_PORT", "HCCL_HOST_SOCKET_PORT_RANGE", "HCCL_NPU_SOCKET_PORT_RANGE"),
-    *("HCCL_IF_IP", "HCCL_SOCKET_IFNAME", "HCCL_INTRA_PCIE_ENABLE", "HCCL_INTRA_ROCE_ENABLE"),
 )
 KNOWN = frozenset((*JOB_VARIABLES, *RANK_VARIABLES, *HCCL_VARIABLES))
 """Slurm's, LSF's and PBS's from their manuals; Volcano's from its env and svc plugins; MINDX_TASK_ID from MindCluster;

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from zlib import crc32
 
+from npu_watchd.simnode import sockets
 from npu_watchd.simnode.chip_story import ChipStory
 from npu_watchd.simnode.scenario import Event, Scenario, Started
 from npu_watchd.simnode.state import START_S, HostCpu
@@ -95,11 +96,16 @@ def tree(scenario: Scenario, t_s: float, start_s: float = START_S) -> Tree:
         "uptime": f"{up_s:.2f} {up_s:.2f}\n",
         "stat": f"cpu  1 0 1 1 0 0 0 0 0 0\nbtime {int(start_s - UP_S)}\nprocesses 1\n",
     }
-    for process in processes_at(scenario, t_s):
+    processes = processes_at(scenario, t_s)
+    for process in processes:
         for name, text in _files(process).items():
             files[f"{process.started.number}/{name}"] = text
+    listens = {process.started.number: process.started.listens for process in processes}
+    jobs = {process.started.number: process.started.job or NOBODY_SAID for process in processes}
+    pods = {pid: job for pid, job in jobs.items() if job.startswith("kubernetes ")}
+    files |= sockets.files(listens, pods)
     # The first PID namespace's number is the kernel's own constant.
-    links = {"self/ns/pid": "pid:[4026531836]"}
+    links = {"self/ns/pid": "pid:[4026531836]", **sockets.links(listens, pods)}
     return Tree({name: text.encode() for name, text in files.items()}, links)
 
 
@@ -138,6 +144,7 @@ def _cgroup(scheduler: str, id_: str, uid: int) -> str:
 
 def _environ(scheduler: str, id_: str, process: HostProcess) -> Iterator[str]:
     yield "PATH=/usr/bin:/bin"
+    yield from process.started.environ
     if isinstance(process.started.user, str):
         yield f"USER={process.started.user}"
     if scheduler == "slurm":

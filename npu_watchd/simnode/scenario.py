@@ -24,6 +24,10 @@ class Started:
     """`slurm 4711`, `session 12`, or `kubernetes` and a pod's uid; None: of the one session that is there."""
     user: str | int | None = None
     """A name, or a uid; None: of the one user who is logged in."""
+    environ: tuple[str, ...] = ()
+    """`NAME=value`, beside what its job brings."""
+    listens: tuple[str, ...] = ()
+    """`10.0.0.1:60000`: TCP sockets."""
     host_pid: int | None = None
     """Its number on the host, where the tool prints `pid`, its container's own, and no name; None: the same number."""
 
@@ -121,7 +125,10 @@ def _event(data: Mapping[str, Any]) -> Event:
             **data,
             "devices": tuple(data["devices"]),
             "hcas": tuple(data["hcas"]),
-            "start": tuple(Started(**one) for one in data["start"]),
+            "start": tuple(
+                Started(**{**one, "environ": tuple(one["environ"]), "listens": tuple(one["listens"])})
+                for one in data["start"]
+            ),
             "stop": None if stop is None else tuple(stop),
         }
     )

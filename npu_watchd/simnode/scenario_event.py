@@ -24,6 +24,7 @@ from npu_watchd.simnode.scenario_schema import (
     Rate,
     RdmaLevels,
 )
+from npu_watchd.simnode.sockets import is_entry, is_listener
 from npu_watchd.simnode.state import SUB_QUERIES
 from npu_watchd.simnode.sysfs_pci import CORRECTABLE, UNCORRECTABLE
 
@@ -87,7 +88,10 @@ def _event(event: FileEvent, where: str, chips: int, hcas: tuple[str, ...]) -> E
 
 
 def _started(one: NewProcess) -> Started:
-    return Started(one.pid, one.name, one.memory, one.container_pid, one.job, one.user, one.host_pid)
+    return Started(
+        *(one.pid, one.name, one.memory, one.container_pid, one.job, one.user),
+        *(one.environ, one.listens, one.host_pid),
+    )
 
 
 def _check(event: FileEvent, where: str, keys: set[str], devices: tuple[int, ...], hcas: tuple[str, ...]) -> None:
@@ -101,6 +105,10 @@ def _check(event: FileEvent, where: str, keys: set[str], devices: tuple[int, ...
         if process.job is not None and not is_job(process.job):
             forms = '"slurm 4711", "session 12" or "kubernetes" and a pod\'s uid'
             raise ValueError(f"{process.job!r} is no job like {forms} - at `{where}.start`")
+        for text in (entry for entry in process.environ if not is_entry(entry)):
+            raise ValueError(f"{text!r} is no entry like NAME=value - at `{where}.start`")
+        for text in (address for address in process.listens if not is_listener(address)):
+            raise ValueError(f"{text!r} is no address like 10.0.0.1:60000 - at `{where}.start`")
     for key in keys:
         _check_counter(key, where)
     of_host = {key for key in keys if key.startswith("rdma.")}

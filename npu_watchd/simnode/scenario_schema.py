@@ -196,6 +196,10 @@ class NewProcess(Strict):
     """`slurm 4711`, `session 12`, or `kubernetes` and a pod's uid; left out: a session, the same for all."""
     user: str | int | None = None
     """A name, or a uid; left out: the same for all."""
+    environ: tuple[str, ...] = ()
+    """`NAME=value`, beside what its job brings."""
+    listens: tuple[str, ...] = ()
+    """`10.0.0.1:60000`: TCP sockets that listen, in its own network namespace where the job is a pod."""
     host_pid: int | None = None
     """The host's number for it; the tool then prints `pid`, which is its container's own, and no name."""
 

@@ -9,6 +9,7 @@ from npu_watchd.model.ids import DeviceKey, Subject
 from npu_watchd.model.jobs import Attribution, DeviceJobs, DeviceProcess
 from npu_watchd.model.reading import Failure
 from npu_watchd.sources.jobs import JobSweep
+from npu_watchd.sources.process_places import PlaceSweep
 
 
 class Listed(Protocol):
@@ -27,8 +28,16 @@ class Listed(Protocol):
 class ProcessRound:
     """For the lane of files."""
 
-    def __init__(self, sweep: JobSweep, listed: Callable[[], Listed | None], monotonic: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        sweep: JobSweep,
+        listed: Callable[[], Listed | None],
+        monotonic: Callable[[], float],
+        places: PlaceSweep | None = None,
+    ) -> None:
+        """places: None where nobody asks where the processes listen."""
         self._sweep = sweep
+        self._places = places
         self._listed = listed
         self._monotonic = monotonic
 
@@ -42,4 +51,6 @@ class ProcessRound:
             found = self._sweep.find(listed.processes, self._monotonic() - listed.asked_at_s)
         if isinstance(found, Failure):
             return dict.fromkeys(listed.devices, found)
+        if self._places is not None:
+            found = self._places.placed(found)
         return {key: DeviceJobs(tuple(one for one in found if one.device == key)) for key in listed.devices}
