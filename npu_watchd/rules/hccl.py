@@ -73,9 +73,11 @@ def _wanted(plan: HostPorts | None, device: Device, held: int) -> frozenset[int]
         if len(plan) > held:
             return frozenset()
         return frozenset(port for first, last in plan.ranges for port in range(first, last + 1))
-    phy_id = device.identity.phy_id
+    identity = device.identity
+    # Outside of containers, where we run, the two numbers are the same (CANN: aclrtGetPhyDevIdByLogicDevId).
+    phy_id = identity.phy_id if identity.phy_id is not None else identity.logic_id
     # What number HCCL sees of a virtual NPU is not known.
-    if phy_id is None or "vir" in (device.identity.name or ""):
+    if phy_id is None or "vir" in (identity.name or ""):
         return frozenset()
     return frozenset({plan.fixed(phy_id)})
 
@@ -103,9 +105,9 @@ def _conflict(
     job = one.job.key if one.job else None
     name = "HCCL_HOST_SOCKET_PORT_RANGE" if plan.choice is Choice.LISTED else "HCCL_IF_BASE_PORT"
     value = (one.variables or {}).get(name, "")
-    ports = f"host port {held[0].listener.port}" if len(held) == 1 else f"all {len(held)} host ports of its list"
-    holders = ", ".join(dict.fromkeys(str(each.job) for each in held))
-    summary = f"device {device.device_id}: {job} can only listen on {ports} there, held by {holders}"
+    ports = f"host port {held[0].listener.port}" if len(held) == 1 else f"one of its {len(held)} host ports"
+    holders = " and ".join(dict.fromkeys(str(each.job) for each in held))
+    summary = f"device {device.device_id}: {job} there needs {ports} for HCCL, held by {holders}"
     mine = f"tr '\\0' '\\n' </proc/{_pid(one)}/environ | grep HCCL_"
     evidence = [Evidence(f"{name} of {job}, pid {_pid(one)}", value, None, "", None, mine)]
     for each in held[:4]:

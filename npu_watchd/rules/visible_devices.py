@@ -102,7 +102,8 @@ def _claims(view: View) -> dict[DeviceKey, dict[JobKey, list[Attribution]]]:
 def _claimed_twice(
     view: View, key: DeviceKey, device: Device, claims: Mapping[JobKey, list[Attribution]]
 ) -> Verified | None:
-    if len(claims) < 2 or device.jobs is None or len(claims.keys() & device.jobs.by_job.keys()) > 1:
+    here = device.jobs.by_job.keys() if device.jobs is not None else frozenset[JobKey]()
+    if len(claims) < 2 or len(claims.keys() & here) > 1:
         return None  # of two that are on it jobs_share_device speaks
     everyone = DeviceJobs(tuple(one for some in claims.values() for one in some))
     jobs = contending(replace(device, jobs=everyone), view.site.sharing)

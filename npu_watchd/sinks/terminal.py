@@ -191,7 +191,16 @@ def _jobs(document: Document) -> Iterator[Text]:
 
 def _job(job: Document) -> str:
     whose = f" of {shown_safely(job['user'])}" if job["user"] else ""
-    return f"{job['scheduler']} {shown_safely(job['job'])}{whose}, {_gib(job['memory_bytes'])} GiB"
+    told = "".join(f", {name} {shown_safely('/'.join(those))}" for name, those in _patience(job))
+    return f"{job['scheduler']} {shown_safely(job['job'])}{whose}, {_gib(job['memory_bytes'])} GiB{told}"
+
+
+def _patience(job: Document) -> Iterator[tuple[str, list[str]]]:
+    """How long its ranks wait for each other, where it was told. A daemon of before does not say."""
+    settings = job.get("settings") or {}
+    for name in ("HCCL_CONNECT_TIMEOUT", "HCCL_EXEC_TIMEOUT"):
+        if settings.get(name):
+            yield name.removeprefix("HCCL_").lower().replace("_", " "), settings[name]
 
 
 def _error_codes(document: Document) -> Iterator[Text]:

@@ -25,6 +25,7 @@ TELLING: Mapping[str, tuple[int, ...]] = {
     "duo_310p": (240, 380),
     "handover": (90, 240),
     "hbm_storm": (3000, 6950, 7950),
+    "hccl_ports": (90, 300, 560),
     "hccn_busy": (230, 450, 1215),
     "leftover": (90, 450, 630),
     "no_hca": (150, 920, 1270),

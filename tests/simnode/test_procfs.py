@@ -21,7 +21,7 @@ from npu_watchd.sources.jobs import JobFinder
 POD = "3f1c52ce-8a11-4b0e-9d55-0c5be0a7f0d1"
 NAMELESS = ("busy_node", "ascend950")
 """Scenarios with a process that npu-smi cannot name."""
-WITH_JOBS = ("two_jobs_one_device", "handover", "leftover", "container_pids")
+WITH_JOBS = ("two_jobs_one_device", "handover", "leftover", "container_pids", "hccl_ports")
 HEAD = 'title = "t"\ndescription = "d"\ngeneration = "910B3"\ntool_version = "25.5.1"\ncards = 2\n'
 
 
@@ -50,7 +50,7 @@ def jobs(tmp_path: Path, story: Scenario, t_s: float, *, age_s: float = 0.0) -> 
 def test_a_slurm_jobs_process_has_its_files() -> None:
     shown = files('pid = 4711, name = "python3", memory = 1, job = "slurm 12", user = 1007')
     assert {name for name in shown if name.startswith("4711/")} == {
-        f"4711/{name}" for name in ("stat", "status", "cgroup", "environ")
+        f"4711/{name}" for name in ("stat", "status", "cgroup", "environ", "net/tcp", "net/tcp6")
     }
     assert shown["4711/cgroup"] == "0::/system.slice/slurmstepd.scope/job_12/step_0/user/task_0\n"
     assert shown["4711/environ"] == "PATH=/usr/bin:/bin\0SLURM_JOB_ID=12\0SLURM_JOB_UID=1007\0SLURM_STEP_ID=0\0"
@@ -175,7 +175,7 @@ def test_where_a_scenario_says_nothing_all_belongs_to_one_session(name: str, tmp
 def test_an_installed_node_keeps_it_beside_its_sysfs(tmp_path: Path) -> None:
     install("two_jobs_one_device", tmp_path, speed=0.0, at=60.0)
     proc = tmp_path / "proc"
-    assert sorted(path.name for path in proc.iterdir()) == ["61001", "cpuinfo", "self", "stat", "uptime"]
+    assert sorted(path.name for path in proc.iterdir()) == ["1", "61001", "cpuinfo", "self", "stat", "uptime"]
     assert (proc / "uptime").read_text() == "86460.00 86460.00\n"
     set_clock(tmp_path, 300.0)
     assert (proc / "62001" / "cgroup").read_text().endswith("/job_4712/step_0/user/task_0\n")

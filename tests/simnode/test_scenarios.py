@@ -24,6 +24,7 @@ ALL = (
     "duo_310p",
     "handover",
     "hbm_storm",
+    "hccl_ports",
     "hccn_busy",
     "leftover",
     "no_hca",

@@ -36,6 +36,8 @@ def _job(found: JobOnDevice) -> dict[str, Any]:
         "pids": list(found.pids),
         "process_names": list(found.names),
         "notes": list(found.notes),
+        "settings": {name: list(those) for name, those in found.settings.items()},
+        "listening": None if found.listening is None else [str(one) for one in found.listening],
     }
 
 
