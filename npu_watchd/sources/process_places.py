@@ -10,19 +10,22 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from errno import EFBIG
 from pathlib import Path
 
 from npu_watchd.model.hccl import HostPorts, Listener, ProcessPlace
 from npu_watchd.model.jobs import Attribution, ProcessKey
-from npu_watchd.model.reading import Failure, FailureKind
+from npu_watchd.model.reading import Failure
 from npu_watchd.parsers import sockets
 from npu_watchd.parsers.lines import ParseError
 from npu_watchd.parsers.sockets import ListeningSocket
+from npu_watchd.sources.files import open_regular
 from npu_watchd.sources.process_tree import ProcessTree
 from npu_watchd.sources.sweep import Sweep
 
 LOOK_EVERY_S = 30.0
 _SWEEP_S = 5.0
+_MOST_BYTES = 8 * 1024 * 1024
 _MOST_FILES = 65_536
 """Of one process; of one that has more nobody knows where it listens. Assumption: a training process has thousands."""
 
@@ -105,16 +108,15 @@ class PlaceFinder:
 
     def _table(self, pid: int) -> tuple[ListeningSocket, ...] | None:
         found: list[ListeningSocket] = []
-        self._file = ""
-        for name in ("net/tcp", "net/tcp6"):
-            text = self._tree.text(pid, name)
-            if isinstance(text, Failure):
-                if name == "net/tcp6" and text.kind is FailureKind.MISSING:
-                    continue  # a kernel without IPv6
-                return None
+        for name in ("tcp", "tcp6"):
+            self._file = f"{self._procfs}/{pid}/net/{name}"
             try:
-                found += sockets.listening(text)
-            except ParseError:
+                found += sockets.listening(_listening_part(self._file))
+            except FileNotFoundError:
+                if name == "tcp":
+                    return None
+                # A kernel without IPv6.
+            except (OSError, ParseError):
                 return None
         return tuple(found)
 
@@ -156,6 +158,27 @@ class PlaceFinder:
             return None
         links = (self._link(pid, f"fd/{number}") for number in numbers)
         return {int(link[8:-1]) for link in links if link and link.startswith("socket:[") and link[8:-1].isdigit()}
+
+
+def _listening_part(name: str) -> str:
+    """The file up to its first socket that does not listen; raises OSError.
+
+    The kernel shows those that do before all others (tcp_seq_start of net/ipv4/tcp_ipv4.c), and walks a table of all
+    that there could be for the rest.
+    """
+    fd = open_regular(name)
+    try:
+        data = bytearray()
+        while len(data) <= _MOST_BYTES and (chunk := os.read(fd, 65_536)):
+            data += chunk
+            last = data[: data.rfind(b"\n")].rpartition(b"\n")[2]
+            if b":" in last and b" 0A " not in last:
+                return data.decode("ascii", errors="replace")
+        if len(data) > _MOST_BYTES:
+            raise OSError(EFBIG, "more sockets than anybody counts", name)
+        return data.decode("ascii", errors="replace")
+    finally:
+        os.close(fd)
 
 
 class PlaceSweep:

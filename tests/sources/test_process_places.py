@@ -131,6 +131,18 @@ def test_a_socket_without_an_owner_is_looked_for_again_when_a_process_is_new(nod
     assert finder.find({one: DEFAULT, two: DEFAULT})[two].listening == (Listener("10.0.0.7", 60000),)
 
 
+def test_of_a_table_that_is_long_only_the_part_that_listens_is_read(node: Node) -> None:
+    key = node.place(10, inodes=[77])
+    node.listen(10, (60000, 77), *((50000 + at, 1000 + at) for at in range(3000)))
+    table = node.root / "10" / "net" / "tcp"
+    connection = "   9: 0700000A:C350 0700000A:EA60 01 00000000:00000000 00:00000000 00000000     0        0 5 1\n"
+    table.write_text(table.read_text() + connection * 200_000)
+    assert table.stat().st_size > 8 * 1024 * 1024
+    assert PlaceFinder(node.root).find({key: DEFAULT})[key].listening == (Listener("10.0.0.7", 60000),)
+    table.write_text(HEAD + connection.replace(" 01 ", " 0A ") * 100_000)
+    assert PlaceFinder(node.root).find({key: DEFAULT})[key].listening is None
+
+
 def attribution(key: ProcessKey | None, variables: dict[str, str] | None = None) -> Attribution:
     return Attribution(DeviceKey(0), key.pid if key else 9, "python", 1, process=key, variables=variables or {})
 
