@@ -11,6 +11,7 @@ import pytest
 
 from npu_watchd.model.fabric import PortKey
 from npu_watchd.model.finding import Action, Event, Evidence, Finding, Severity
+from npu_watchd.model.hccl import Listener, ProcessPlace
 from npu_watchd.model.ids import DeviceKey
 from npu_watchd.model.jobs import Attribution, DeviceJobs, Job, Scheduler
 from npu_watchd.model.snapshot import Outcome
@@ -181,8 +182,19 @@ def test_the_jobs_of_a_device_are_in_the_api_and_on_the_page() -> None:
     job = Job(Scheduler.SLURM, "4711", "alice", name="llama")
     jobs = DeviceJobs(
         (
-            Attribution(DeviceKey(3), 10, "python3", 4 << 30, started_wall_s=AT.wall_s - 60, job=job),
-            Attribution(DeviceKey(3), 11, "python3", 2 << 30, started_wall_s=AT.wall_s - 90, job=job),
+            Attribution(
+                *(DeviceKey(3), 10, "python3", 4 << 30),
+                started_wall_s=AT.wall_s - 60,
+                job=job,
+                variables={"HCCL_EXEC_TIMEOUT": "7200", "HCCL_CONNECT_TIMEOUT": "600", "RANK": "0"},
+                place=ProcessPlace("net:[1]", True, (Listener("10.0.0.7", 60000),)),
+            ),
+            Attribution(
+                *(DeviceKey(3), 11, "python3", 2 << 30),
+                started_wall_s=AT.wall_s - 90,
+                job=job,
+                variables={"HCCL_EXEC_TIMEOUT": "1800"},
+            ),
             Attribution(DeviceKey(3), 12, None, None, note="gone before it could be read"),
         )
     )
@@ -201,6 +213,8 @@ def test_the_jobs_of_a_device_are_in_the_api_and_on_the_page() -> None:
                 "pids": [10, 11],
                 "process_names": ["python3"],
                 "notes": [],
+                "settings": {"HCCL_CONNECT_TIMEOUT": ["600"], "HCCL_EXEC_TIMEOUT": ["1800", "7200"]},
+                "listening": ["10.0.0.7:60000"],
             }
         ],
         "unknown": [{"pid": 12, "process_name": None, "memory_bytes": None, "note": "gone before it could be read"}],

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from npu_watchd.model.ids import DeviceKey
+from npu_watchd.model.jobs import Attribution, DeviceJobs, Job, Scheduler
 from npu_watchd.model.reading import NOT_READ_YET, Failure, FailureKind
 from npu_watchd.model.snapshot import Identity, Memory, Outcome, Port
 from npu_watchd.sinks.terminal import exit_code, rendered
@@ -199,3 +201,13 @@ def test_nothing_seen_is_unknown_and_never_healthy() -> None:
 
 def test_a_stale_snapshot_is_unknown() -> None:
     assert code(outcome([device(0)]), age_s=61.0) == 3
+
+
+def test_a_job_is_shown_with_how_long_its_ranks_wait_for_each_other() -> None:
+    told = {"HCCL_CONNECT_TIMEOUT": "600", "HCCL_EXEC_TIMEOUT": "7200", "HCCL_IF_BASE_PORT": "60000"}
+    ranks = tuple(
+        Attribution(DeviceKey(0), pid, "python3", 4 << 30, job=Job(Scheduler.SLURM, "4711", "alice"), variables=mine)
+        for pid, mine in ((10, told), (11, {**told, "HCCL_EXEC_TIMEOUT": "1800"}))
+    )
+    lines = screen(outcome([device(0, jobs=DeviceJobs(ranks))]), 120)
+    assert lines[-1] == ("  device 0: slurm 4711 of alice, 8.0 GiB, connect timeout 600, exec timeout 1800/7200")
