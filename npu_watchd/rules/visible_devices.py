@@ -85,12 +85,18 @@ def _overlap(view: View) -> Iterable[Judgement]:
 
 
 def _claims(view: View) -> dict[DeviceKey, dict[JobKey, list[Attribution]]]:
-    """Device → the jobs that were told to use it. A list of every device of the node claims none of them."""
+    """Device → the jobs that were told to use it.
+
+    A list of every device of the node claims none of them; nor does a process that is where it was not told to be: it
+    does not do as it was told, as one that has inherited a DEVICE_ID which means nothing to it.
+    """
     by_id = _logic_ids(view)
     found: dict[DeviceKey, dict[JobKey, list[Attribution]]] = {}
-    for _, _, one in _processes(view):
+    for _, device, one in _processes(view):
         told = _told(one)
         if told is None or one.job is None or told.devices >= by_id.keys():
+            continue
+        if device.identity.logic_id not in told.devices:
             continue
         for key in (by_id[number] for number in sorted(told.devices & by_id.keys())):
             some = found.setdefault(key, {}).setdefault(one.job.key, [])

@@ -51,6 +51,8 @@ def test_two_that_are_on_it_are_told_once() -> None:
 
 def test_a_device_id_is_a_claim_where_no_list_is_set() -> None:
     assert judged(told(3, 1, "3", "DEVICE_ID"), told(4, 2, "3,4")).keys() == {f"{OVERLAP} 3"}
+    inherited = [told(at, 1 + at // 4, "0", "DEVICE_ID") for at in range(8)]
+    assert judged(*inherited) == {}
     within = told(4, 1, "4,5", DEVICE_ID="0")
     assert judged(within, told(1, 2, "0,1")) == {}
 

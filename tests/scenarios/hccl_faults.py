@@ -86,12 +86,12 @@ HCCL_FAULTS: tuple[Case, ...] = (
     ),
     Case(
         "a list and a DEVICE_ID, A3",
-        "a MindSpore process of a session was told to use die 3, which is in a job's list; nobody is on it",
+        "a MindSpore process of a session is on die 3 as it was told, which a job on die 2 has in its list",
         Text(
             "A3",
             150,
             rank("slurm 4711", 0, 2, "ASCEND_RT_VISIBLE_DEVICES=2,3", size=1)
-            + rank("session 12", 0, 1, "DEVICE_ID=3", size=1, at=30),
+            + rank("session 12", 0, 3, "DEVICE_ID=3", size=1, at=30),
         ),
         (half("visible_devices_overlap", npu(1, 1), WARNING, at=30, lasts_s=15),),
     ),
@@ -120,7 +120,7 @@ HCCL_UGLY: tuple[Case, ...] = (
         "one job listens for each of its eight devices, as HCCL does",
         Text(
             "910B3",
-            210,
+            150,
             "".join(
                 rank("slurm 4711", at, at, f"{BASE}=60000", listens=f"10.0.0.7:{60000 + at}", size=8) for at in range(8)
             ),
@@ -132,7 +132,7 @@ HCCL_UGLY: tuple[Case, ...] = (
         "two halves of a node: job 4711 has base port 60000, job 4712 60100; both wait, each has devices of its own",
         Text(
             "910B3",
-            210,
+            150,
             "".join(
                 rank(
                     f"slurm 471{1 + at // 2}",
@@ -152,7 +152,7 @@ HCCL_UGLY: tuple[Case, ...] = (
         "each has a network and devices of its own, and both call theirs 0 and 1",
         Text(
             "A3",
-            210,
+            150,
             "".join(
                 rank(
                     f"kubernetes {PODS[at // 2]}",
@@ -171,7 +171,7 @@ HCCL_UGLY: tuple[Case, ...] = (
         "both leave all to HCCL, one listens on 60000 and the other one has taken the next",
         Text(
             "910A",
-            210,
+            150,
             rank("slurm 4711", 0, 0, listens="10.0.0.7:60000")
             + rank("slurm 4711", 1, 1)
             + rank("slurm 4712", 0, 2, listens="10.0.0.7:60001")
