@@ -12,6 +12,7 @@ from npu_watchd.model.hccl import Listener, ProcessPlace
 from npu_watchd.model.ids import DeviceKey
 from npu_watchd.model.jobs import Attribution, DeviceJobs, Job, ProcessKey, Scheduler
 from npu_watchd.model.reading import Failure, FailureKind
+from npu_watchd.model.snapshot import Identity
 from tests.rules.world import World
 
 HOST = "net:[4026531840]"
@@ -143,6 +144,24 @@ def test_a_list_is_taken_when_others_hold_all_of_it() -> None:
     assert found.summary == (
         "device 4: slurm 2 there needs one of its 2 host ports for HCCL, held by slurm 1 and slurm 3"
     )
+
+
+@pytest.mark.parametrize(
+    ("identity", "found"),
+    [
+        (Identity(name="910B3", phy_id=4, logic_id=0), True),
+        (Identity(name="910B3", phy_id=None, logic_id=4), True),
+        (Identity(name="910B3", phy_id=0, logic_id=4), False),
+        (Identity(name="910B3"), False),
+        (Identity(name="310Pvir01", phy_id=4), False),
+    ],
+    ids=["the physical id", "the logic id, which is the same here", "another chip", "no id", "a virtual one"],
+)
+def test_the_port_is_that_of_the_chips_physical_id(identity: Identity, found: bool) -> None:
+    world = World()
+    put(world, HOLDER, BLOCKED)
+    world.change(4, identity=identity)
+    assert ("hccl_ports_conflict npu 4 chip 0" in world.cycles(0, 75)) == found
 
 
 def test_a_port_on_the_nodes_own_address_is_in_nobodys_way() -> None:
