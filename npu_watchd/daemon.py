@@ -35,6 +35,7 @@ from npu_watchd.sinks.web.publication import Published
 from npu_watchd.sinks.web.server import WebServer
 from npu_watchd.sources.files import Root
 from npu_watchd.sources.kernel_log import KernelLog
+from npu_watchd.sources.oom_kills import OomReader
 from npu_watchd.sources.probes import DEFAULTS
 from npu_watchd.sources.runner import ToolRunner
 from npu_watchd.sources.tool_log import ToolLog
@@ -93,6 +94,7 @@ class Daemon:
         self._board = self._lanes.board
         self._tool_log = ToolLog(settings.paths.npu_tool_log)
         self._kernel_log = KernelLog(settings.paths.dev / "kmsg")
+        self._oom_reader = OomReader()
         self._snapshot_file = SnapshotFile(settings.paths.runtime_dir)
         self._herald = Herald(log)
         self._web = WebServer(
@@ -204,6 +206,7 @@ class Daemon:
         said = self._kernel_log.poll()
         if not isinstance(said, Failure):
             own = (aer_line(message.text) for message in said.messages if message.by_kernel)
+            self._board.take_oom_kills(self._oom_reader.take(said.messages), clock(), old=said.old)
             errors = [error for error in own if error is not None]
             periods_s = self._lanes.periods_s().get
             self._board.take_kernel_log(errors, clock(), periods_s, old=said.old, lost=said.lost)

@@ -18,6 +18,7 @@ from npu_watchd.model.reading import Run, Tick
 from npu_watchd.sources.agenda import Agenda
 from npu_watchd.sources.file_lane import Fabric, FileLane
 from npu_watchd.sources.hccn_probes import HCCN_PROBES
+from npu_watchd.sources.host import HostRound
 from npu_watchd.sources.jobs import JobFinder, JobSweep
 from npu_watchd.sources.lane import Lane, Orders
 from npu_watchd.sources.load_round import LoadRound
@@ -102,7 +103,13 @@ class Lanes:
         )
         places = PlaceSweep(PlaceFinder(Path(settings.paths.procfs)), lambda: clock().mono_s)
         processes = ProcessRound(jobs, self.board.processes, lambda: clock().mono_s, places)
-        reads = {**fabric.reads(), "pcie_load": load.read, "processes": processes.read}
+        host = HostRound(Path(settings.paths.procfs), Path(settings.paths.dev), lambda: clock().mono_s)
+        reads = {
+            **fabric.reads(),
+            "pcie_load": load.read,
+            "processes": processes.read,
+            "host": host.read,
+        }
         self._files = FileLane(reads, self.board, clock)
         self._files.take(self._paces)
 

@@ -12,6 +12,7 @@ _GPUD = "gpud: flap of ≥3 × (down ≥25 s, then up) in 12 h, drop of ≥4 min
 _FAULTDIAG = "ascend-faultdiag, threshold_config.py"
 _NVSENTINEL = "NVSentinel, ADR-046 (fields of the mlx5 driver)"
 _DCGM = "DCGM, DcgmGPUHardwareLimits.h: replays a minute and lane at a bit error rate of 1e-12, 16 GT/s"
+_OOMD = "systemd-oomd kills at 60 % (DefaultMemoryPressureLimit)"
 _LADDER = "Ascend fault codes 80E18401 (16 rows isolated) and 80E18402 (64)"
 
 
@@ -121,6 +122,29 @@ LIMITS: tuple[Limit, ...] = (
         {"910A": 1 << 30, "910B": 5 * (1 << 30), "A3": 5 * (1 << 30)},
     ),
     Limit("leftover_s", 300, "s", "The driver needs a moment to give memory back.", _DESIGN),
+    Limit("host_contention_s", 60, "s", "Every job compiles, loads or saves for a moment.", _DESIGN),
+    Limit(
+        "host_cpu_pressure_ratio",
+        0.5,
+        "ratio",
+        "Half of the time somebody is ready to work and has no CPU: launches to the chips come late.",
+        ASSUMPTION,
+    ),
+    Limit(
+        "host_memory_pressure_ratio",
+        0.2,
+        "ratio",
+        "Waiting for memory to be freed is rare on a healthy node, and the next step is a kill.",
+        f"{ASSUMPTION}, well before {_OOMD}",
+    ),
+    Limit("oom_kills", 1, "count", "A job that lost one of its processes fails, or hangs.", _DESIGN),
+    Limit(
+        "oom_window_s",
+        3600,
+        "s",
+        "How long a kill is news: by then the job that lost a process has failed by its own timeouts.",
+        f"{ASSUMPTION}, about twice the default of HCCL_EXEC_TIMEOUT (1836 s)",
+    ),
     Limit(
         "untrusted_s",
         30,

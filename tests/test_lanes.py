@@ -47,6 +47,7 @@ PERIODS_S = {
     "pcie_link": 60.0,
     "pcie_aer": 30.0,
     "processes": 15.0,
+    "host": 15.0,
 }
 LIMIT_S = 20.0
 

@@ -47,6 +47,8 @@ COMMANDS = {
     "NpuHcclSettingsDiffer": "tr '\\0' '\\n' </proc/PID/environ | grep HCCL_",
     "NpuVisibleDevicesOverlap": "tr '\\0' '\\n' </proc/PID/environ | grep DEVICE",
     "NpuOutsideVisibleDevices": "tr '\\0' '\\n' </proc/PID/environ | grep DEVICE",
+    "NpuHostContention": "cat /proc/pressure/cpu",
+    "NpuHostOutOfMemory": "grep oom_kill /proc/vmstat",
     "NpuToolWedged": "ps -eo pid,stat,wchan:32,args",
     "NpuProbeBlind": "npu-smi info",
     "NpuQuarantineRecommended": "npu-watchd explain device N",

@@ -5,11 +5,14 @@ Names, labels and units are DESIGN section 7's: a contract with other people's d
 
 from __future__ import annotations
 
-from npu_watchd.catalogue import devices, fabric, node, verdicts
+from npu_watchd.catalogue import devices, fabric, host, node, verdicts
 from npu_watchd.catalogue.family import DeviceFamily, Family, Kind, NodeFamily, Sample
 
 __all__ = ["CATALOGUE", "DEVICE_FAMILIES", "NODE_FAMILIES", "DeviceFamily", "Family", "Kind", "NodeFamily", "Sample"]
 
 DEVICE_FAMILIES: tuple[DeviceFamily, ...] = (*devices.DEVICE_FAMILIES, *fabric.DEVICE_FAMILIES)
-NODE_FAMILIES: tuple[NodeFamily, ...] = (*node.NODE_FAMILIES, *fabric.NODE_FAMILIES, *verdicts.VERDICT_FAMILIES)
+NODE_FAMILIES: tuple[NodeFamily, ...] = (
+    *(*node.NODE_FAMILIES, *host.HOST_FAMILIES, *fabric.NODE_FAMILIES),
+    *verdicts.VERDICT_FAMILIES,
+)
 CATALOGUE: tuple[Family, ...] = (*DEVICE_FAMILIES, *NODE_FAMILIES)

@@ -113,7 +113,7 @@ class ProbesSection(Section, frozen=True):
     pcie_aer: Annotated[ProbeSettings, about("PCIe error counters.")] = _OWN
     pcie_load: Annotated[ProbeSettings, about("PCIe throughput; off unless enabled, as each reading costs.")] = _OWN
     processes: Annotated[ProbeSettings, about("From pid to job, of the processes in the newest table.")] = _OWN
-    host: Annotated[ProbeSettings, about("Pressure, memory and shared memory of the host.", used=False)] = _OWN
+    host: Annotated[ProbeSettings, about("Pressure, memory, shared memory, tasks and OOM kills of the host.")] = _OWN
     kernel_log: Annotated[ProbeSettings, about("/dev/kmsg.", used=False)] = _OWN
     app_log: Annotated[ProbeSettings, about("The files of `[logs]`.", used=False)] = _OWN
     versions: Annotated[ProbeSettings, about("Version files of driver, firmware, CANN.", used=False)] = _OWN

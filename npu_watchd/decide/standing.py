@@ -160,7 +160,7 @@ def _finding(rule: Rule, found: Verified, was: Finding | None, snapshot: Snapsho
         since_s=was.since_s if was else now.wall_s,
         summary=found.summary,
         evidence=found.evidence,
-        jobs=_jobs(device, was),
+        jobs=found.jobs or _jobs(device, was),
     )
 
 

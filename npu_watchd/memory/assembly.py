@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -211,3 +211,9 @@ def _memory(row: DeviceRow | None) -> dict[str, Memory]:
 def _memory_errors(ecc: EccChip) -> dict[str, MemoryErrors]:
     found = {"hbm": ecc.hbm, "ddr": ecc.ddr}
     return {memory: counts for memory, counts in found.items() if counts is not None}
+
+
+def common(values: Iterable[str | None]) -> str | None:
+    """The one value that all who know it share; several are joined, since a mixed node is news."""
+    known = sorted({value for value in values if value is not None})
+    return ", ".join(known) or None

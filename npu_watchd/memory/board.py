@@ -7,14 +7,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from npu_watchd.memory.assembly import BAD_WORDS, Facts, device_of
+from npu_watchd.memory.assembly import BAD_WORDS, Facts, common, device_of
 from npu_watchd.memory.harbour import Harbour
-from npu_watchd.memory.pcie_messages import Counts, PcieMessages
+from npu_watchd.memory.oom_kills import OomKills, jobs_by_pid, uptime_s
+from npu_watchd.memory.pcie_messages import PcieMessages, by_device_id
 from npu_watchd.memory.process_list import ProcessList, process_list
 from npu_watchd.memory.readings import Periods, Readings
 from npu_watchd.memory.roster import Roster
 from npu_watchd.memory.tool_trouble import ToolTrouble
 from npu_watchd.model.fabric import PortCounters, PortKey, RdmaPorts
+from npu_watchd.model.host import Host, OomKill
 from npu_watchd.model.ids import NODE, DeviceKey, Subject
 from npu_watchd.model.pcie import AerLine, PcieLink, SocketPcieLoad
 from npu_watchd.model.reading import NOT_READ_YET, Failure, FailureKind, Reading, Tick
@@ -36,7 +38,7 @@ class Watch:
 
 
 _FABRIC = ("ibstat", "rdma_counters", "pcie_load")  # pcie_load: only where it is measured by socket
-_NODE_PROBES = ("npu_info", "npu_map", "npu_list", *_FABRIC)
+_NODE_PROBES = ("npu_info", "npu_map", "npu_list", "host", *_FABRIC)
 
 
 class Board:
@@ -68,6 +70,7 @@ class Board:
         self._harbour = Harbour()
         self._trouble = ToolTrouble()
         self._pcie_messages = PcieMessages()
+        self._oom_kills = OomKills()
         self._edition = 0
         self._called_bad_s: dict[DeviceKey, float] = {}
         """When the table last called a chip's health bad (monotonic)."""
@@ -105,6 +108,11 @@ class Board:
             found = {key: link.path for key, link in links.items() if isinstance(link, PcieLink)}
             paths = {key: path for key, path in found.items() if isinstance(key, DeviceKey)}
             self._pcie_messages.take(lines, paths, old=old, lost=lost)
+
+    def take_oom_kills(self, kills: Iterable[OomKill], now: Tick, *, old: bool = False) -> None:
+        """Take whom the kernel's log says that it killed. old: these stood there before we began to read."""
+        with self._lock:
+            self._oom_kills.take(kills, now.mono_s, jobs_by_pid(self._readings, self._roster.members()), old=old)
 
     def edition(self) -> int:
         """Grows whenever `cards` or `unsupported` may answer otherwise."""
@@ -162,6 +170,7 @@ class Board:
             info = self._readings.fresh("npu_info", NODE, now, period_s)
             table = info if isinstance(info, InfoTable) else None
             ids = self._roster.device_ids()
+            host = self._readings.fresh("host", NODE, now, period_s)
             devices = {
                 key: device_of(self._facts(key, ids[key], table, now, period_s)) for key in self._roster.members()
             }
@@ -174,16 +183,18 @@ class Board:
                 devices_present=None if table is None else sum(1 for device in devices.values() if device.present),
                 tool_version=table.tool_version if table else None,
                 driver_version=table.driver_version if table else None,
-                firmware_version=_common(device.identity.firmware for device in devices.values()),
+                firmware_version=common(device.identity.firmware for device in devices.values()),
                 ports=self._seen_ports(now, period_s),
                 pcie_sockets=self._sockets(now, period_s),
+                host=host if isinstance(host, Host) else None,
+                oom_kills=self._oom_kills.shown(now.mono_s, uptime_s(self._readings, now)),
                 warnings=(*self._warnings(table), *self._trouble.warnings(now)),
                 blind=self._node_blind(now, period_s),
                 probes=tuple(self._readings.states(devices, period_s)),
                 tallies=tuple(tally.frozen(name) for name, tally in sorted(self._readings.tallies.items())),
                 tool_log_events=dict(self._trouble.counts),
-                pcie_log_events=_by_device_id(self._pcie_messages.counts, ids),
-                pcie_log_events_before=_by_device_id(self._pcie_messages.before, ids),
+                pcie_log_events=by_device_id(self._pcie_messages.counts, ids),
+                pcie_log_events_before=by_device_id(self._pcie_messages.before, ids),
                 kernel_log_lost=self._pcie_messages.lost,
             )
 
@@ -284,17 +295,3 @@ class Board:
             elif isinstance(state, RdmaPorts) and state.errors:
                 found[probe] = Failure(FailureKind.EXIT, "; ".join(state.errors)[:300])
         return found
-
-
-def _by_device_id(counts: Counts, ids: Mapping[DeviceKey, tuple[str, str]]) -> dict[tuple[str, str], int]:
-    found: dict[tuple[str, str], int] = {}
-    for (severity, key), count in counts.items():
-        named = (severity, ids[key][0] if key is not None and key in ids else "")
-        found[named] = found.get(named, 0) + count
-    return found
-
-
-def _common(values: Iterable[str | None]) -> str | None:
-    """The one value that all who know it share; several are joined, since a mixed node is news."""
-    known = sorted({value for value in values if value is not None})
-    return ", ".join(known) or None

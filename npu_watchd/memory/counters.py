@@ -45,6 +45,16 @@ class PortCounter:
 
 
 @dataclass(frozen=True, slots=True)
+class HostCounter:
+    """A counter of the host's kernel, since its boot."""
+
+    metric: str
+    begins_anew: tuple[str, ...] = BOOT
+    dated: bool = True
+    lifetime: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class LogCounter:
     """What the daemon itself counts since it started: zero then, so the first sight is growth and not inventory."""
 
@@ -54,7 +64,7 @@ class LogCounter:
     lifetime: bool = False
 
 
-Counter = DeviceCounter | PortCounter | LogCounter
+Counter = DeviceCounter | PortCounter | HostCounter | LogCounter
 
 
 def _record(record: object) -> tuple[object, ...]:
@@ -83,10 +93,12 @@ PORT_COUNTERS: tuple[PortCounter, ...] = (
     PortCounter("npu_node_rdma_port_errors_total"),
     PortCounter("npu_node_rdma_port_link_downs_total"),
 )
+HOST_COUNTER = HostCounter("npu_node_oom_kills_total")
 LOG_COUNTER = LogCounter("npu_node_log_events_total")
 FOLLOWED = (
     *(counter.metric for counter in DEVICE_COUNTERS),
     *(counter.metric for counter in PORT_COUNTERS),
+    HOST_COUNTER.metric,
     LOG_COUNTER.metric,
 )
 """The metrics that have a history. Traffic moves all the time and is Prometheus' to keep."""
@@ -120,6 +132,14 @@ def log_values(snapshot: Snapshot) -> dict[Subject, Values]:
         values = found.setdefault(subject, {})
         values[labels_of(labels)] = values.get(labels_of(labels), 0.0) + value
     return found
+
+
+def host_values(snapshot: Snapshot) -> Values:
+    return {labels_of(labels): value for labels, value in _read(HOST_COUNTER.metric, snapshot)}
+
+
+def host_source(snapshot: Snapshot) -> tuple[object, ...]:
+    return _record(snapshot.host)
 
 
 def port_source(port: Port) -> tuple[object, ...]:

@@ -12,7 +12,7 @@ from npu_watchd.memory.growth import MOST_POINTS, Increase
 from npu_watchd.memory.rows import Labels, Life, PointRow, SeriesRow
 from npu_watchd.memory.series import Reset, Series
 from npu_watchd.model.fabric import PortKey
-from npu_watchd.model.ids import DeviceKey, Subject
+from npu_watchd.model.ids import NODE, DeviceKey, Subject
 from npu_watchd.model.snapshot import Snapshot
 
 MOST_POINTS_IN_ALL = 100_000
@@ -61,6 +61,7 @@ class Counts:
         return [
             *self._see_devices(snapshot, sight),
             *self._see_ports(snapshot, sight),
+            *self._see_host(snapshot, sight),
             *self._see_log(snapshot, sight),
         ]
 
@@ -158,6 +159,12 @@ class Counts:
                 if self._is_new(counter, group, counters.port_source(port), sight):
                     values = counters.port_values(counter.metric, snapshot) if values is None else values
                     yield from self._take(counter, key, group, values.get(key, {}), sight)
+
+    def _see_host(self, snapshot: Snapshot, sight: Sight) -> Iterator[Reset]:
+        counter = counters.HOST_COUNTER
+        group = self._group(counter, NODE, sight)
+        if self._is_new(counter, group, counters.host_source(snapshot), sight):
+            yield from self._take(counter, NODE, group, counters.host_values(snapshot), sight)
 
     def _see_log(self, snapshot: Snapshot, sight: Sight) -> Iterator[Reset]:
         counter = counters.LOG_COUNTER

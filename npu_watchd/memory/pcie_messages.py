@@ -58,3 +58,12 @@ class PcieMessages:
         for counts in (self.counts, self.before) if old else (self.counts,):
             counts[key] = counts.get(key, 0) + count
         return True
+
+
+def by_device_id(counts: Counts, ids: Mapping[DeviceKey, tuple[str, str]]) -> dict[tuple[str, str], int]:
+    """Severity and device_id ("": a port that several share) → count. ids: of each chip, its device_id first."""
+    found: dict[tuple[str, str], int] = {}
+    for (severity, key), count in counts.items():
+        named = (severity, ids[key][0] if key is not None and key in ids else "")
+        found[named] = found.get(named, 0) + count
+    return found

@@ -78,6 +78,11 @@ class Readings:
         slot = self.slots.get((probe, subject))
         return slot.newest if slot else None
 
+    def newest_good(self, probe: str, subject: Subject) -> Reading[Any] | None:
+        """The newest that is a record, however old."""
+        slot = self.slots.get((probe, subject))
+        return slot.good if slot else None
+
     def fresh(self, probe: str, subject: Subject, now: Tick, period_s: Periods) -> object | Failure:
         """The newest record while it is younger than three periods; else why there is none."""
         slot = self.slots.get((probe, subject), _Slot())

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from npu_watchd.model.fabric import NpuPortStatistics, OpticalModule, PortCounters, PortKey, RdmaPort
 from npu_watchd.model.finding import Event, Finding
+from npu_watchd.model.host import Host, OomKill
 from npu_watchd.model.ids import DeviceKey
 from npu_watchd.model.jobs import DeviceJobs
 from npu_watchd.model.pcie import PcieErrors, PcieLink, PcieLoad, SocketPcieLoad
@@ -204,6 +205,10 @@ class Snapshot:
     """The host's RDMA ports."""
     pcie_sockets: tuple[SocketPcieLoad, ...] = ()
     """By socket, on a node that can measure PCIe load in no other way; (): another way, none, or not read."""
+    host: Host | None = None
+    """None: not read, or it could not be; `blind` says why."""
+    oom_kills: tuple[OomKill, ...] = ()
+    """Whom the kernel killed for want of memory, as far as its log goes back; oldest first, the newest some hundred."""
     warnings: tuple[str, ...] = ()
     """Lines the tools added to a good answer, and what we make of it."""
     blind: Mapping[str, Failure] = field(default_factory=dict)

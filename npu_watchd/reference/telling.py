@@ -29,6 +29,8 @@ SUBJECTS: Mapping[str, tuple[str, ...]] = {
     "hccl_settings_differ": (DEVICE,),
     "visible_devices_overlap": (DEVICE,),
     "outside_visible_devices": (DEVICE,),
+    "host_contention": (NODE,),
+    "host_oom": (NODE,),
     "tool_wedged": (NODE,),
     "probe_blind": (NODE, DEVICE),
     "quarantine": (DEVICE, NODE),

@@ -7,6 +7,7 @@ from npu_watchd.rules.contention import CONTENTION
 from npu_watchd.rules.ecc import ECC
 from npu_watchd.rules.hccl import HCCL
 from npu_watchd.rules.health import HEALTH
+from npu_watchd.rules.host import HOST
 from npu_watchd.rules.link import LINK
 from npu_watchd.rules.pcie import PCIE
 from npu_watchd.rules.presence import PRESENCE
@@ -18,12 +19,12 @@ from npu_watchd.rules.visible_devices import VISIBLE_DEVICES
 
 RULES: tuple[Rule, ...] = (
     *(*PRESENCE, *HEALTH, *ECC, *THERMAL, *PCIE, *LINK, *TRANSPORT),
-    *(*CONTENTION, *HCCL, *VISIBLE_DEVICES, *BLINDNESS),
+    *(*CONTENTION, *HCCL, *VISIBLE_DEVICES, *HOST, *BLINDNESS),
     QUARANTINE,
 )
 """Every rule, in the order of DESIGN 8."""
 BLINDING: frozenset[str] = frozenset(rule.id for rule in BLINDNESS)
 """Their findings make a verdict unknown, not worse."""
-CIRCUMSTANCES: frozenset[str] = frozenset(rule.id for rule in (*CONTENTION, *HCCL, *VISIBLE_DEVICES))
-"""Their findings are about who uses a device, and say nothing against it."""
+CIRCUMSTANCES: frozenset[str] = frozenset(rule.id for rule in (*CONTENTION, *HCCL, *VISIBLE_DEVICES, *HOST))
+"""Their findings are about who uses a device or the host, and say nothing against it."""
 RULE_IDS: frozenset[str] = frozenset(rule.id for rule in RULES)

@@ -115,6 +115,8 @@ class Verified:
     """It must hold this long."""
     for_polls: Polls | None = None
     """It must hold over this many calls; the one that showed it first is one of them."""
+    jobs: tuple[str, ...] = ()
+    """Whom it concerns, where it is about the node; of a device those that are on it are known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,6 +70,9 @@ def rendered(document: Document, age_s: float, stale_s: float = STALE_AFTER_S) -
     if links:
         parts.append(Text("\nLinks", style="bold"))
         parts.extend(links)
+    host = _host(document)
+    if host is not None:
+        parts.extend([Text("\nHost", style="bold"), host])
     codes = list(_error_codes(document))
     if codes:
         parts.append(Text("\nActive error codes", style="bold"))
@@ -201,6 +204,23 @@ def _patience(job: Document) -> Iterator[tuple[str, list[str]]]:
     for name in ("HCCL_CONNECT_TIMEOUT", "HCCL_EXEC_TIMEOUT"):
         if settings.get(name):
             yield name.removeprefix("HCCL_").lower().replace("_", " "), settings[name]
+
+
+def _host(document: Document) -> Text | None:
+    """Memory, shared memory, what work waits for, and how many were killed; nothing where the host was not read."""
+    host = document["host"]
+    if host is None:
+        return None
+    free = f"{_gib(host['memory_available_bytes'])} of {_gib(host['memory_total_bytes'])} GiB memory available"
+    shm = f"shared memory {_gib(host['shm_used_bytes'])}/{_gib(host['shm_total_bytes'])} GiB"
+    waits = [
+        f"{resource} {found['some']['avg60_ratio']:.0%}"
+        for resource in ("cpu", "memory", "io")
+        if (found := host["pressure"].get(resource))
+    ]
+    killed = _shown(host["oom_kills"], "{} OOM kills since boot")
+    parts = [free, shm, f"waits: {' '.join(waits) or NOTHING}", killed]
+    return Text(f"  {'  '.join(parts)}")
 
 
 def _error_codes(document: Document) -> Iterator[Text]:

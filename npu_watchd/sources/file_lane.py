@@ -1,4 +1,4 @@
-"""What is read from files, each round in its period and within its deadline: the fabric's ports and the PCIe paths."""
+"""What is read from files, each round in its period and within its deadline: ports, PCIe paths, processes, the host."""
 
 from __future__ import annotations
 
@@ -44,6 +44,7 @@ FILE_PROBES: tuple[FileProbe, ...] = (
     FileProbe("pcie_aer", 30, None),
     FileProbe("pcie_load", 30, 5),
     FileProbe("processes", 15, None),
+    FileProbe("host", 15, None),
 )
 
 Read = Callable[[float], Results]

@@ -117,14 +117,14 @@ def test_keys_without_effect_are_named(file: Path) -> None:
 [node]
 expected_devices = 8
 [probes]
-host.every = "2m"
+versions.every = "2m"
 npu_ecc.every = "2m"
 [quarantine]
 act = ["slurm"]
 [limits]
 flaps = 4
 """)
-    assert unused(load(file)) == ["probes.host.every", "quarantine.act"]
+    assert unused(load(file)) == ["probes.versions.every", "quarantine.act"]
 
 
 UNKNOWN = [

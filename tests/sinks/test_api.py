@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from npu_watchd.model.fabric import NpuPortStatistics, PortCounters, PortKey
+from npu_watchd.model.host import Belonging, Host, MemoryUse, OomKill, OomScope, Pressure, Stall, TaskLoad
 from npu_watchd.model.ids import DeviceKey
+from npu_watchd.model.jobs import JobKey, Scheduler
 from npu_watchd.model.pcie import PcieErrors, PcieLoad, SocketPcieLoad
 from npu_watchd.model.reading import Failure, FailureKind
 from npu_watchd.model.records import Hccs, MemoryErrors, PcieLinkErrors
@@ -32,6 +34,7 @@ from tests.sinks.fabric import (
     unseen_port,
 )
 
+SLURM = JobKey(Scheduler.SLURM, "4711")
 API_DOC = (Path(__file__).parents[2] / "docs" / "api.md").read_text(encoding="utf-8")
 
 
@@ -93,6 +96,17 @@ def example() -> Outcome:
         pcie_log_events_before={("correctable", "0"): 3},
         kernel_log_lost=0,
         pcie_sockets=(SocketPcieLoad(0, 12_009_876_544.0, None, 1.0),),
+        host=Host(
+            pressure={"cpu": Pressure(Stall(0.02, 0.015), None)},
+            memory=MemoryUse(1 << 40, 1 << 39),
+            oom_kills=1,
+            load=TaskLoad(9, 3120),
+            tasks_max=4_194_304,
+            uptime_s=86_400.0,
+        ),
+        oom_kills=(
+            OomKill(61201, "ccec", OomScope.CGROUP, 86_000.0, "/job_4711", 1007, Belonging.JOB, SLURM, ago_s=60.0),
+        ),
     )
 
 

@@ -14,6 +14,7 @@ from npu_watchd.model.reading import Failure
 from npu_watchd.model.records import Hccs, MemoryErrors, ProcessRow
 from npu_watchd.model.snapshot import Device, NpuPort, Outcome, Port, ProbeState, ProbeTally
 from npu_watchd.sinks.web.findings import finding_document
+from npu_watchd.sinks.web.host import host_document, oom_kill_document
 from npu_watchd.sinks.web.jobs import jobs_document
 
 Document = dict[str, Any]
@@ -47,6 +48,8 @@ def snapshot_document(outcome: Outcome) -> Document:
         "ports": [_port(snapshot.ports[key]) for key in sorted(snapshot.ports)],
         "findings": [finding_document(finding) for finding in outcome.findings],
         "pcie_sockets": [_pcie_socket(load) for load in snapshot.pcie_sockets],
+        "host": None if snapshot.host is None else host_document(snapshot.host),
+        "oom_kills": [oom_kill_document(kill, snapshot.at.wall_s) for kill in snapshot.oom_kills],
         "warnings": list(snapshot.warnings),
         "blind": _failures(snapshot.blind),
         "probes": [_probe(state) for state in snapshot.probes],

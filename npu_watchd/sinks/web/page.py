@@ -16,6 +16,7 @@ from npu_watchd.sinks.plaintext import clean
 from npu_watchd.sinks.web.blindspots import blind_section
 from npu_watchd.sinks.web.devices import devices_section
 from npu_watchd.sinks.web.findings import events_section, findings_section
+from npu_watchd.sinks.web.host import host_section
 from npu_watchd.sinks.web.npu_ports import npu_ports_section
 from npu_watchd.sinks.web.pcie import pcie_section, pcie_sockets_section
 from npu_watchd.sinks.web.ports import ports_section
@@ -174,6 +175,7 @@ def _sections(outcome: Outcome) -> Iterable[Markup]:
     yield npu_ports_section(snapshot)
     yield pcie_section(snapshot)
     yield pcie_sockets_section(snapshot)
+    yield host_section(snapshot)
     yield probes_section(snapshot)
     yield events_section(outcome.journal)
 
