@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import npu_watchd
-from npu_watchd.simnode import holders, procfs, scenario_file
+from npu_watchd.simnode import holders, kernel_log, procfs, scenario_file
 from npu_watchd.simnode.error_log import FILE as ERROR_LOG
 from npu_watchd.simnode.installed import NODE_FILE, Installed, read, to_text, wall_clock
 from npu_watchd.simnode.scenario import Scenario
@@ -110,7 +110,7 @@ def keep_fresh(directory: Path, stop: threading.Event) -> None:
 
 
 class KernelFiles:
-    """The sysfs and procfs of the node in a directory, as far as they are simulated. Raises OSError."""
+    """The sysfs, procfs and kernel log of the node in a directory, as far as they are simulated. Raises OSError."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -122,6 +122,9 @@ class KernelFiles:
         if not scenario.real_processes:
             self._proc.put(procfs.tree(scenario, t_s, start_s))
         self._sys.put(tree(state))
+        log = kernel_log.text(scenario, t_s)
+        if log is not None:
+            kernel_log.bring_up_to_date(self._directory / "dev" / "kmsg", log)
 
     def put_now(self) -> None:
         """Those of this second of the installed node."""

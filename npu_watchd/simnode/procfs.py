@@ -1,4 +1,4 @@
-"""The procfs of a simulated node: its CPU, its uptime, and the processes that use its chips, as the kernel shows them.
+"""The procfs of a simulated node: what the host has left, and the processes on its chips, as the kernel shows them.
 
 Only what the daemon reads of a process is here. A process without a name has no folder: the number that npu-smi prints
 for it means nothing on the host. One with a host_pid has its folder there, and the printed number within its namespace.
@@ -10,11 +10,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
-from zlib import crc32
 
-from npu_watchd.simnode import sockets
+from npu_watchd.simnode import host_files, sockets
 from npu_watchd.simnode.chip_story import ChipStory
-from npu_watchd.simnode.scenario import Event, Scenario, Started
+from npu_watchd.simnode.scenario import Event, Scenario, Started, uid_of
 from npu_watchd.simnode.state import START_S, HostCpu
 from npu_watchd.simnode.sysfs import Tree
 
@@ -27,8 +26,6 @@ TICKS_PER_SECOND = 100
 """The kernel's USER_HZ."""
 NOBODY_SAID = "session 3"
 """The job of processes of which a scenario says nothing: somebody is logged in, and started them all."""
-FIRST_UID = 21_000
-"""Of the user of whom a scenario says nothing; named ones come after it. No user database knows these numbers."""
 
 _CPUINFO: dict[HostCpu, str] = {
     "kunpeng": "processor\t: 0\nBogoMIPS\t: 200.00\nCPU implementer\t: 0x48\nCPU part\t: 0xd02\n",
@@ -50,10 +47,7 @@ class HostProcess:
 
     @property
     def uid(self) -> int:
-        user = self.started.user
-        if isinstance(user, str):
-            return FIRST_UID + 1 + crc32(user.encode()) % 1000
-        return FIRST_UID if user is None else user
+        return uid_of(self.started.user)
 
 
 def is_job(text: str) -> bool:
@@ -94,6 +88,7 @@ def tree(scenario: Scenario, t_s: float, start_s: float = START_S) -> Tree:
     files = {
         "cpuinfo": _CPUINFO[scenario.host_cpu],
         "uptime": f"{up_s:.2f} {up_s:.2f}\n",
+        **host_files.files(scenario, t_s, up_s),
         "stat": f"cpu  1 0 1 1 0 0 0 0 0 0\nbtime {int(start_s - UP_S)}\nprocesses 1\n",
     }
     processes = processes_at(scenario, t_s)
@@ -120,7 +115,7 @@ def _files(process: HostProcess) -> dict[str, str]:
     return {
         "stat": f"{pid} ({name}) S 1 {pid} {pid} 0 -1 4194304 106 0 0 0 0 0 0 0 20 0 1 0 {ticks} 2629632 202\n",
         "status": f"Name:\t{name}\nUid:\t{uid}\t{uid}\t{uid}\t{uid}\nNSpid:\t" + "\t".join(map(str, pids)) + "\n",
-        "cgroup": _cgroup(scheduler, id_, uid),
+        "cgroup": f"0::{_cgroup(scheduler, id_, uid)}\n",
         "environ": "".join(f"{entry}\0" for entry in _environ(scheduler, id_, process)),
     }
 
@@ -131,15 +126,21 @@ def _comm(name: str) -> str:
     return kept.replace("\\", "\\\\").replace("\n", "\\n")
 
 
+def cgroup_of(job: str, uid: int) -> str:
+    """The cgroup of a process of that job."""
+    scheduler, _, id_ = job.partition(" ")
+    return _cgroup(scheduler, id_, uid)
+
+
 def _cgroup(scheduler: str, id_: str, uid: int) -> str:
     """Cgroup v2: Slurm's plugin, the kubelet's systemd driver with containerd, and systemd-logind."""
     if scheduler == "slurm":
-        return f"0::/system.slice/slurmstepd.scope/job_{id_}/step_0/user/task_0\n"
+        return f"/system.slice/slurmstepd.scope/job_{id_}/step_0/user/task_0"
     if scheduler == "kubernetes":
         pod, container = id_.replace("-", "_"), sha256(id_.encode()).hexdigest()
         slices = f"kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{pod}.slice"
-        return f"0::/{slices}/cri-containerd-{container}.scope\n"
-    return f"0::/user.slice/user-{uid}.slice/session-{id_}.scope\n"
+        return f"/{slices}/cri-containerd-{container}.scope"
+    return f"/user.slice/user-{uid}.slice/session-{id_}.scope"
 
 
 def _environ(scheduler: str, id_: str, process: HostProcess) -> Iterator[str]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
+from zlib import crc32
 
-from npu_watchd.simnode.state import DriverMood, HccnMood, HostCpu, ToolMood
+from npu_watchd.simnode.state import DriverMood, HccnMood, HostCpu, OomLimit, ToolMood
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,34 @@ class Started:
         return self.name if self.host_pid is None else None
 
 
+FIRST_UID = 21_000
+"""Of the user of whom a scenario says nothing; named ones come after it. No user database knows these numbers."""
+
+
+def uid_of(user: str | int | None) -> int:
+    """Of the user whom a scenario names, or gives by number."""
+    if isinstance(user, str):
+        return FIRST_UID + 1 + crc32(user.encode()) % 1000
+    return FIRST_UID if user is None else user
+
+
+@dataclass(frozen=True, slots=True)
+class Killed:
+    """A process that the host's kernel kills for want of memory. No chip shows it: it compiles, or loads data."""
+
+    pid: int
+    name: str
+    job: str | None = None
+    """As of `Started`; None: of no job, but of a service of the system's own."""
+    user: str | int | None = None
+    limit: OomLimit = "job"
+    """What was full: what the job may have, or the node."""
+
+    @property
+    def uid(self) -> int:
+        return uid_of(self.user)
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
     """One thing that happens. What it leaves out, it leaves as it was."""
@@ -71,6 +100,7 @@ class Event:
     ignores_sigterm: bool = False
     driver: DriverMood | None = None
     hccn: HccnMood | None = None
+    oom: tuple[Killed, ...] = ()
 
     def in_force(self, t_s: float) -> bool:
         """Whether its levels stand at `t_s`."""
@@ -129,6 +159,7 @@ def _event(data: Mapping[str, Any]) -> Event:
                 Started(**{**one, "environ": tuple(one["environ"]), "listens": tuple(one["listens"])})
                 for one in data["start"]
             ),
+            "oom": tuple(Killed(**one) for one in data["oom"]),
             "stop": None if stop is None else tuple(stop),
         }
     )

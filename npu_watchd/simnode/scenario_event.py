@@ -12,7 +12,7 @@ import msgspec
 from npu_watchd.simnode.host_port import COUNTER_NAMES
 from npu_watchd.simnode.procfs import is_job
 from npu_watchd.simnode.roce_port import NET_HEALTH, STAT_KEYS, STAT_KEYS_950
-from npu_watchd.simnode.scenario import Event, Started
+from npu_watchd.simnode.scenario import Event, Killed, Started
 from npu_watchd.simnode.scenario_schema import (
     AerClimb,
     AerEnds,
@@ -32,7 +32,7 @@ _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
 _RATE = re.compile(r"(\d+(?:\.\d+)?)/([smhd])")
 _WHOLE_LEVELS = ("temperature", "hbm_temperature", "power", "clock", "lost", "mcu_dead")
-_LEVELS = ("load", "hbm", "ddr", "hccs", "port", "optics", "rdma", "link", "pcie_load")
+_LEVELS = ("load", "hbm", "ddr", "hccs", "port", "optics", "rdma", "link", "pcie_load", "host")
 _COUNTS_AMONG_LEVELS = {
     **dict.fromkeys(("hbm", "ddr"), ("used", "total")),
     "hccs": ("healthy", "first_error_lane"),
@@ -65,8 +65,8 @@ def _event(event: FileEvent, where: str, chips: int, hcas: tuple[str, ...]) -> E
     counts = dict(_counts(event))
     climbs = {key: _rate(rate, f"{where}.climb.{key}") for key, rate in _climbs(event.climb)}
     _check(event, where, {*levels, *counts, *climbs}, devices, ports)
-    if event.lasts is not None and (counts or event.reset or event.stop is not None):
-        raise ValueError(f"counts, reset and stop are not taken back after a while - at `{where}.lasts`")
+    if event.lasts is not None and (counts or event.reset or event.oom or event.stop is not None):
+        raise ValueError(f"counts, reset, oom and stop are not taken back after a while - at `{where}.lasts`")
     return Event(
         _duration(event.t, f"{where}.t"),
         None if event.lasts is None else _duration(event.lasts, f"{where}.lasts"),
@@ -84,6 +84,7 @@ def _event(event: FileEvent, where: str, chips: int, hcas: tuple[str, ...]) -> E
         event.ignores_sigterm,
         event.driver,
         event.hccn_tool,
+        tuple(Killed(one.pid, one.name, one.job, one.user, one.limit) for one in event.oom),
     )
 
 
@@ -101,21 +102,29 @@ def _check(event: FileEvent, where: str, keys: set[str], devices: tuple[int, ...
         raise ValueError(f"{unknown.pop()!r} is none of {', '.join(sorted(SUB_QUERIES))} - at `{where}.fails`")
     if event.port is not None and event.port.net_health not in (None, *NET_HEALTH):
         raise ValueError(f"{event.port.net_health!r} is none of {', '.join(NET_HEALTH)} - at `{where}.port.net_health`")
-    for process in event.start:
-        if process.job is not None and not is_job(process.job):
+    _check_words(event, where)
+    for key in keys:
+        _check_counter(key, where)
+    of_port = {key for key in keys if key.startswith("rdma.")}
+    of_host = {key for key in keys if key.startswith("host.")}
+    if of_port and not hcas:
+        raise ValueError(f"an event of a host's port needs `hca` or `hcas` - at `{where}`")
+    if not devices and (keys - of_port - of_host or event.start or event.stop is not None or event.reset):
+        raise ValueError(f"an event of a chip needs `device` or `devices` - at `{where}`")
+
+
+def _check_words(event: FileEvent, where: str) -> None:
+    """Of processes: their jobs, environments and addresses."""
+    jobs = [*(("start", one.job) for one in event.start), *(("oom", one.job) for one in event.oom)]
+    for part, job in jobs:
+        if job is not None and not is_job(job):
             forms = '"slurm 4711", "session 12" or "kubernetes" and a pod\'s uid'
-            raise ValueError(f"{process.job!r} is no job like {forms} - at `{where}.start`")
+            raise ValueError(f"{job!r} is no job like {forms} - at `{where}.{part}`")
+    for process in event.start:
         for text in (entry for entry in process.environ if not is_entry(entry)):
             raise ValueError(f"{text!r} is no entry like NAME=value - at `{where}.start`")
         for text in (address for address in process.listens if not is_listener(address)):
             raise ValueError(f"{text!r} is no address like 10.0.0.1:60000 - at `{where}.start`")
-    for key in keys:
-        _check_counter(key, where)
-    of_host = {key for key in keys if key.startswith("rdma.")}
-    if of_host and not hcas:
-        raise ValueError(f"an event of a host's port needs `hca` or `hcas` - at `{where}`")
-    if not devices and (keys - of_host or event.start or event.stop is not None or event.reset):
-        raise ValueError(f"an event of a chip needs `device` or `devices` - at `{where}`")
 
 
 def _check_counter(key: str, where: str) -> None:

@@ -8,7 +8,7 @@ import msgspec
 
 from npu_watchd.simnode.host_port import HostLink
 from npu_watchd.simnode.roce_port import PortMood
-from npu_watchd.simnode.state import DriverMood, HccnMood, HostCpu, ToolMood
+from npu_watchd.simnode.state import DriverMood, HccnMood, HostCpu, OomLimit, ToolMood
 
 Duration = str | float | int
 """Seconds, or `"90s"`, `"15m"`, `"2h"`, `"1d"`."""
@@ -184,6 +184,26 @@ class Code(Strict):
     """Left out: the tool cannot get the text."""
 
 
+class HostLevels(Strict):
+    """`host.…`: of the node. Pressure is percent of the time in which some work waits; memory is MB."""
+
+    cpu_pressure: float | None = None
+    memory_pressure: float | None = None
+    io_pressure: float | None = None
+    memory_available: int | None = None
+
+
+class KilledProcess(Strict):
+    """One that the kernel kills for want of memory; `limit` is what was full: the job's share, or the node."""
+
+    pid: int
+    name: str
+    job: str | None = None
+    """As of a process that starts; left out: it is no job's."""
+    user: str | int | None = None
+    limit: OomLimit = "job"
+
+
 class NewProcess(Strict):
     """A process; memory in MB."""
 
@@ -259,6 +279,8 @@ class FileEvent(Strict):
     ignores_sigterm: bool = False
     driver: DriverMood | None = None
     hccn_tool: HccnMood | None = None
+    host: HostLevels | None = None
+    oom: tuple[KilledProcess, ...] = ()
 
 
 class File(Strict):

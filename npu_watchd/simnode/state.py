@@ -18,6 +18,7 @@ DriverMood = Literal["ok", "gone", "occupied", "no_board", "no_version"]
 HccnMood = Literal["ok", "locked", "missing"]
 """`locked`: another process holds the lock of hccn_tool's log, so every call waits for ever."""
 HostCpu = Literal["kunpeng", "intel"]
+OomLimit = Literal["job", "node"]
 START_S = 1_767_600_000.0
 """The Unix second of a scenario's beginning where nobody says another: 2026-01-05 08:00 UTC, a Monday."""
 

@@ -14,7 +14,7 @@ from npu_watchd.catalogue import CATALOGUE
 from npu_watchd.decide.cycle import Judged, Judging
 from npu_watchd.lanes import Lanes
 from npu_watchd.memory.history import History
-from npu_watchd.model.reading import Failure, FailureKind, Output
+from npu_watchd.model.reading import Failure, FailureKind, Output, Tick
 from npu_watchd.model.snapshot import Engine, Outcome
 from npu_watchd.parsers.tool_log import failures_in
 from npu_watchd.rules import RULES
@@ -24,6 +24,8 @@ from npu_watchd.simnode.state import NodeState
 from npu_watchd.simnode.timeline import state_at
 from npu_watchd.simnode.tools import answer, installed_on
 from npu_watchd.sinks.metrics import Exposition, Format
+from npu_watchd.sources.kernel_log import KernelLog
+from npu_watchd.sources.oom_kills import OomReader
 from npu_watchd.sources.probes import DEFAULTS
 from npu_watchd.sources.tool_log import ToolLog
 from tests.golden.stage import NOON_S, Stage
@@ -43,7 +45,8 @@ LEFT_OUT = {
     "npu_watchd_notification_last_success_timestamp_seconds": "likewise",
     "npu_watchd_cycle_duration_seconds": "real time; test_catalogue.py",
     "npu_watchd_cycle_timestamp_seconds": "the time of day; test_catalogue.py",
-    "npu_watchd_kernel_log_lost_records_total": "no scenario has a kernel log; test_catalogue.py",
+    "npu_node_shm_used_bytes": "of a file system of its own; tests/sources/test_host.py",
+    "npu_node_shm_total_bytes": "likewise",
     "npu_watchd_probe_last_success_timestamp_seconds": "the time of day; test_catalogue.py",
 }
 """Families that are on no golden page, and why."""
@@ -110,7 +113,7 @@ def play(name: str, seconds: Iterable[int], directory: Path, speed: int = 1) -> 
     stage = Stage()
     simulated = _SimulatedNode(scenario_file.load(name), speed, directory, stage)
     lanes = Lanes(settings, "boot", simulated.run, stage.clock, stage, jitter=lambda: 0.5)
-    tool_log = ToolLog(settings.paths.npu_tool_log)
+    logs = Logs(settings)
     faults: list[Exception] = []
     played, judging = Played(), Judging(History(), RULES, config.limits_of(settings))
     kernel = threading.Thread(target=simulated.keep_tree, name="kernel", daemon=True)
@@ -121,7 +124,7 @@ def play(name: str, seconds: Iterable[int], directory: Path, speed: int = 1) -> 
         for second in (FIRST_CYCLE_S * speed, *range(CYCLE_S * speed, telling[-1] + 1, CYCLE_S * speed)):
             stage.pass_until(second / speed)
             assert not faults, faults
-            _read_log(tool_log, lanes, stage)
+            logs.read(lanes, stage.clock())
             judged, outcome = _judged(lanes, stage, judging, speed)
             played.events += _lines(second, judged)
             if second in telling:
@@ -129,14 +132,30 @@ def play(name: str, seconds: Iterable[int], directory: Path, speed: int = 1) -> 
     finally:
         stage.end()
         kernel.join()
+        logs.close()
     return played
 
 
-def _read_log(tool_log: ToolLog, lanes: Lanes, stage: Stage) -> None:
-    found = tool_log.poll()
-    assert not isinstance(found, Failure), found
-    events = (failures_in(line) for line in found.lines)
-    lanes.board.take_log([(event.function, event.code) for event in events if event is not None], stage.clock())
+class Logs:
+    """What the node's logs say, as the daemon reads them; a node without a kernel log says nothing there."""
+
+    def __init__(self, settings: config.Config) -> None:
+        self._tool_log = ToolLog(settings.paths.npu_tool_log)
+        self._kernel_log = KernelLog(settings.paths.dev / "kmsg")
+        self._oom_reader = OomReader()
+
+    def read(self, lanes: Lanes, now: Tick) -> None:
+        said = self._kernel_log.poll()
+        if not isinstance(said, Failure):
+            lanes.board.take_kernel_log((), now, lanes.periods_s().get, old=said.old, lost=said.lost)
+            lanes.board.take_oom_kills(self._oom_reader.take(said.messages), now, old=said.old)
+        found = self._tool_log.poll()
+        assert not isinstance(found, Failure), found
+        events = (failures_in(line) for line in found.lines)
+        lanes.board.take_log([(event.function, event.code) for event in events if event is not None], now)
+
+    def close(self) -> None:
+        self._kernel_log.close()
 
 
 def _judged(lanes: Lanes, stage: Stage, judging: Judging, speed: int) -> tuple[Judged, Outcome]:

@@ -7,6 +7,7 @@ from tempfile import TemporaryDirectory
 
 from tests.scenarios.faults import FAULTS
 from tests.scenarios.hccl_faults import HCCL_FAULTS, HCCL_UGLY
+from tests.scenarios.host_cases import HOST_FAULTS, HOST_UGLY
 from tests.scenarios.label import Case, Text
 from tests.scenarios.score import Score, score
 from tests.scenarios.site import Site
@@ -14,8 +15,8 @@ from tests.scenarios.stagehand import play
 from tests.scenarios.stories import FAULT_STORIES, UGLY_STORIES
 from tests.scenarios.ugly import UGLY
 
-FAULT_CASES: tuple[Case, ...] = (*FAULTS, *HCCL_FAULTS, *FAULT_STORIES)
-HEALTHY_CASES: tuple[Case, ...] = (*UGLY, *HCCL_UGLY, *UGLY_STORIES)
+FAULT_CASES: tuple[Case, ...] = (*FAULTS, *HCCL_FAULTS, *HOST_FAULTS, *FAULT_STORIES)
+HEALTHY_CASES: tuple[Case, ...] = (*UGLY, *HCCL_UGLY, *HOST_UGLY, *UGLY_STORIES)
 CASES: tuple[Case, ...] = (*FAULT_CASES, *HEALTHY_CASES)
 
 

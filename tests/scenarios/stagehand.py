@@ -19,7 +19,6 @@ from npu_watchd.lanes import Lanes
 from npu_watchd.memory.history import History
 from npu_watchd.model.reading import Failure, FailureKind, Output, Tick
 from npu_watchd.model.snapshot import Snapshot
-from npu_watchd.parsers.tool_log import failures_in
 from npu_watchd.rules import RULES
 from npu_watchd.simnode import error_log, node, scenario_file
 from npu_watchd.simnode.scenario import Scenario
@@ -27,7 +26,7 @@ from npu_watchd.simnode.state import NodeState
 from npu_watchd.simnode.timeline import state_at
 from npu_watchd.simnode.tools import answer, installed_on
 from npu_watchd.sources.probes import DEFAULTS
-from npu_watchd.sources.tool_log import ToolLog
+from tests.golden.play import Logs
 from tests.golden.stage import NOON_S, Stage
 from tests.scenarios.episodes import Watch, after_a_restart
 from tests.scenarios.label import Text
@@ -161,7 +160,7 @@ def _live(
     stage, speed, life = acted.stage, acted.speed, acted.life
     lanes = Lanes(settings, life.boot_id, acted.run, acted.clock, stage, jitter=lambda: 0.5)
     judging = Judging(history, RULES, config.limits_of(settings), stood=stood)
-    tool_log = ToolLog(settings.paths.npu_tool_log)
+    logs = Logs(settings)
     faults: list[Exception] = []
     kernel = threading.Thread(target=acted.keep_tree, name="kernel", daemon=True)
     kernel.start()
@@ -174,7 +173,7 @@ def _live(
         while life.from_s + at_s * speed <= life.to_s:
             stage.pass_until(at_s)
             assert not faults, faults
-            _read_log(tool_log, lanes, acted.clock())
+            logs.read(lanes, acted.clock())
             snapshot = lanes.board.snapshot(acted.clock(), lanes.periods_s().get)
             judged = judging.step(snapshot, ahead_s + at_s * speed, {})
             assert not judged.faults, judged.faults
@@ -185,10 +184,4 @@ def _live(
     finally:
         stage.end()
         kernel.join()
-
-
-def _read_log(tool_log: ToolLog, lanes: Lanes, now: Tick) -> None:
-    found = tool_log.poll()
-    assert not isinstance(found, Failure), found
-    events = (failures_in(line) for line in found.lines)
-    lanes.board.take_log([(event.function, event.code) for event in events if event is not None], now)
+        logs.close()

@@ -231,7 +231,7 @@ def test_two_chips_behind_one_address_are_one_slot_until_both_are_lost() -> None
         ("[[at]]\nt = 0\ndevice = 0\nport.answers = 'lazy'", "Invalid enum value 'lazy'"),
         (
             "[[at]]\nt = 0\nlasts = 4\nhca = 'mlx5_0'\nrdma.counters.symbol_error = 1",
-            "counts, reset and stop are not taken back",
+            "counts, reset, oom and stop are not taken back",
         ),
     ],
 )

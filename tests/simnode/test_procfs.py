@@ -19,9 +19,13 @@ from npu_watchd.simnode.tree_on_disk import TreeOnDisk
 from npu_watchd.sources.jobs import JobFinder
 
 POD = "3f1c52ce-8a11-4b0e-9d55-0c5be0a7f0d1"
+NAMING = (
+    *("two_jobs_one_device", "handover", "leftover", "container_pids", "hccl_ports"),
+    *("oom_kill", "pcie_contention"),
+)
+"""Scenarios that say whose their processes are."""
 NAMELESS = ("busy_node", "ascend950")
 """Scenarios with a process that npu-smi cannot name."""
-WITH_JOBS = ("two_jobs_one_device", "handover", "leftover", "container_pids", "hccl_ports")
 HEAD = 'title = "t"\ndescription = "d"\ngeneration = "910B3"\ntool_version = "25.5.1"\ncards = 2\n'
 
 
@@ -161,7 +165,7 @@ def test_files_that_are_ten_seconds_old_name_the_job_of_a_new_process(tmp_path: 
     assert jobs(tmp_path, load("two_jobs_one_device"), 120, age_s=10)[4] == {"slurm 4712"}
 
 
-@pytest.mark.parametrize("name", [one for one in names() if one not in WITH_JOBS])
+@pytest.mark.parametrize("name", [one for one in names() if one not in NAMING])
 def test_where_a_scenario_says_nothing_all_belongs_to_one_session(name: str, tmp_path: Path) -> None:
     story = load(name)
     for number, t_s in enumerate(story.instants()):
@@ -175,7 +179,9 @@ def test_where_a_scenario_says_nothing_all_belongs_to_one_session(name: str, tmp
 def test_an_installed_node_keeps_it_beside_its_sysfs(tmp_path: Path) -> None:
     install("two_jobs_one_device", tmp_path, speed=0.0, at=60.0)
     proc = tmp_path / "proc"
-    assert sorted(path.name for path in proc.iterdir()) == ["1", "61001", "cpuinfo", "self", "stat", "uptime"]
+    assert {"1", "61001", "cpuinfo", "self", "stat", "uptime", "pressure", "meminfo", "vmstat"} <= {
+        path.name for path in proc.iterdir()
+    }
     assert (proc / "uptime").read_text() == "86460.00 86460.00\n"
     set_clock(tmp_path, 300.0)
     assert (proc / "62001" / "cgroup").read_text().endswith("/job_4712/step_0/user/task_0\n")

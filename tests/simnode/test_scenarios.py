@@ -28,7 +28,9 @@ ALL = (
     "hccn_busy",
     "leftover",
     "no_hca",
+    "oom_kill",
     "optics_dim",
+    "pcie_contention",
     "pcie_errors",
     "pcie_narrow",
     "pcie_saturated",
@@ -200,7 +202,7 @@ HEAD = 'title = "t"\ndescription = "d"\ngeneration = "910B3"\ntool_version = "25
         (HEAD + '[[at]]\nt = 0\ndevice = 0\nfails = ["echo"]', "x.toml: 'echo' is none of all, clock, codes"),
         (
             HEAD + "[[at]]\nt = 0\nlasts = 5\ndevice = 0\nhbm.double_bit = 1",
-            "x.toml: counts, reset and stop are not taken back after a while - at `$.at[0].lasts`",
+            "x.toml: counts, reset, oom and stop are not taken back after a while - at `$.at[0].lasts`",
         ),
         (HEAD.replace("910B3", "910X"), "x.toml: generation '910X' is none of 310, 310B4"),
         ("title =", "x.toml: "),
