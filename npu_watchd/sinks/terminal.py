@@ -207,7 +207,7 @@ def _patience(job: Document) -> Iterator[tuple[str, list[str]]]:
 
 
 def _host(document: Document) -> Text | None:
-    """Memory, shared memory, what work waits for, and how many were killed; nothing where the host was not read."""
+    """Memory, what work waits for, and how many were killed; nothing where the host was not read."""
     host = document["host"]
     if host is None:
         return None
@@ -219,8 +219,7 @@ def _host(document: Document) -> Text | None:
         if (found := host["pressure"].get(resource))
     ]
     killed = _shown(host["oom_kills"], "{} OOM kills since boot")
-    parts = [free, shm, f"waits: {' '.join(waits) or NOTHING}", killed]
-    return Text(f"  {'  '.join(parts)}")
+    return Text(f"  {free}  {shm}\n  waits: {' '.join(waits) or NOTHING}  {killed}")
 
 
 def _error_codes(document: Document) -> Iterator[Text]:
