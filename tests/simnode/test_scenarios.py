@@ -18,6 +18,7 @@ ALL = (
     "a3_16_dies",
     "ascend950",
     "busy_node",
+    "container_pids",
     "device_lost",
     "double_bit_then_reset",
     "driver_gone",
