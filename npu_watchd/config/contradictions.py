@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Protocol
+from urllib.parse import urlsplit
 
 from npu_watchd.config import thresholds
 from npu_watchd.config.alertmanager import AlertmanagerSection
@@ -19,6 +20,9 @@ STALE_PERIODS = 3
 
 ALERT_LIFE_S = 240.0
 """Alertmanager takes an alert for resolved this long after the last time it was sent (DESIGN.md, section 8)."""
+
+LONGEST_ACT_S = 60.0
+"""Longest that one change of a scheduler may take."""
 
 
 class ProbeDefault(Protocol):
@@ -38,7 +42,7 @@ ProbeDefaults = Mapping[str, ProbeDefault]
 
 def refuse(config: Config, defaults: ProbeDefaults, rules: Collection[str] = ()) -> None:
     """Raise ConfigError for the first contradiction; probes without a default are judged by what the file says."""
-    for check in (_probes, _listen, _web_file, _paths, _alertmanager, _quarantine, _limits):
+    for check in (_probes, _listen, _web_file, _paths, _alertmanager, _quarantine, _kubernetes, _limits):
         for key, problem, cure in check(config, defaults):
             raise ConfigError(config.file, key, problem, cure)
     for index, name in enumerate(config.rules.off):
@@ -159,6 +163,31 @@ def _both(one: str, this: object, other: str, that: object) -> Iterator[Contradi
 
 def _quarantine(config: Config, _: ProbeDefaults) -> Iterator[Contradiction]:
     yield from _repeated("quarantine.act", config.quarantine.act)
+
+
+def _kubernetes(config: Config, _: ProbeDefaults) -> Iterator[Contradiction]:
+    chosen = config.kubernetes
+    if chosen.kubeconfig is None and chosen.context is not None:
+        yield "kubernetes.context", "is of no use without kubeconfig", "write kubeconfig too, or take it out"
+    if chosen.kubeconfig is not None and chosen.token_file is not None:
+        problem = "is there beside kubeconfig"
+        yield "kubernetes.token_file", problem, "a request bears one token: take out one of the two"
+    if chosen.api_url is not None and chosen.api_url.startswith("http://") and not _is_loopback(chosen.api_url):
+        problem = f'"{chosen.api_url}" is plain http'
+        yield "kubernetes.api_url", problem, "anybody on the way could read the token: write https"
+    if chosen.timeout_s > LONGEST_ACT_S:
+        problem = f"{chosen.timeout_s} is longer than {Seconds(LONGEST_ACT_S)}"
+        yield "kubernetes.timeout", problem, "a server that hangs would hold up what is decided meanwhile: write 10s"
+    for key in ("kubeconfig", "ca_file", "token_file"):
+        yield from _unreadable(f"kubernetes.{key}", getattr(chosen, key), "for the pod's own")
+
+
+def _is_loopback(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _repeated(key: str, values: Sequence[str]) -> Iterator[Contradiction]:

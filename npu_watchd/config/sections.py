@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from npu_watchd.config.alertmanager import AlertmanagerSection
+from npu_watchd.config.kubernetes import KubernetesSection
 from npu_watchd.config.section import Section, about
 from npu_watchd.config.values import Address, Count, Glob, Name, RdmaPortName, Seconds, Share, Tool, Url
 
@@ -245,6 +246,9 @@ class Sections(Section, frozen=True):
         AlertmanagerSection()
     )
     quarantine: Annotated[QuarantineSection, about("What a verdict may do.", used=False)] = QuarantineSection()
+    kubernetes: Annotated[
+        KubernetesSection, about("How to act on Kubernetes. Files are read anew for each request.", used=False)
+    ] = KubernetesSection()
     contention: Annotated[ContentionSection, about("What counts as contention.")] = ContentionSection()
     fabric: Annotated[FabricSection, about("The host's RDMA ports.")] = FabricSection()
     limits: Annotated[

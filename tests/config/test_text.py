@@ -32,15 +32,15 @@ def test_the_template_as_it_is_changes_nothing(tmp_path: Path) -> None:
 def test_every_line_of_the_template_is_good_once_uncommented(tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
     text = re.sub(r"^# (\w+ = )", r"\1", template(DEFAULTS), flags=re.MULTILINE)
-    # The one pair of keys that exclude each other.
-    without_token = re.sub(r"^bearer_token_file.*\n", "", text, flags=re.MULTILINE)
+    # Each is one of a pair of keys that exclude each other.
+    without_token = re.sub(r"^(?:bearer_)?token_file.*\n", "", text, flags=re.MULTILINE)
     for name in re.findall(r'"/etc/npu-watchd/(.*)"', without_token):
         (tmp_path / name).write_text("{}")
     file.write_text(without_token.replace("/etc/npu-watchd", str(tmp_path)))
     config = load(file, defaults=DEFAULTS)
     keys = {key.name for key in KEYS if not key.section}
     limits = {f"limits.{limit.name}" for limit in LIMITS}
-    assert config.given == (keys | limits) - {"alertmanager.bearer_token_file"}
+    assert config.given == (keys | limits) - {"alertmanager.bearer_token_file", "kubernetes.token_file"}
     assert {limit.name: limits_of(config)[limit.name] for limit in LIMITS} == {
         limit.name: limit.default for limit in LIMITS
     }
