@@ -14,6 +14,8 @@ from npu_watchd.sinks.plaintext import clean
 CONDITION = "NpuQuarantined"
 MANAGER = "npu-watchd"
 """Under this name the API server books the fields that we set (`metadata.managedFields`)."""
+_UNTOLD = "before-first-apply"
+"""Whom the API server books what was set before it began to keep books of an object (up to Kubernetes 1.21)."""
 _TEXT_MAX = 300
 
 Patch = dict[str, Any]
@@ -183,5 +185,6 @@ def _owner(managed: Any) -> str | None:
     """Who set `spec.unschedulable`; None: not told."""
     for entry in managed:
         if "f:unschedulable" in ((entry.get("fieldsV1") or {}).get("f:spec") or {}):
-            return str(entry.get("manager", ""))
+            manager = str(entry.get("manager", ""))
+            return None if manager == _UNTOLD else manager
     return None
