@@ -23,6 +23,9 @@ from npu_watchd.sinks.actuators.kube_access import (
 )
 
 
+_MEND = "mend it, or name another in [kubernetes] kubeconfig"
+
+
 class _Cluster(msgspec.Struct, frozen=True, rename="kebab"):
     server: str
     certificate_authority: str = ""
@@ -94,7 +97,7 @@ N = TypeVar("N", bound=_Named)
 
 def from_kubeconfig(access: Access, file: Path) -> Credentials:
     """Of the context that `access` names, or the current one; its own keys go before the file's. Raises Unready."""
-    document = _document(file)
+    document = _document(file, read(file, _MEND))
     context = _context(document, file, access.context)
     cluster = _named(document.clusters, context.cluster, file, "cluster").cluster
     user = (_named(document.users, context.user, file, "user").user if context.user else None) or _User()
@@ -125,19 +128,17 @@ def from_kubeconfig(access: Access, file: Path) -> Credentials:
     )
 
 
-def _document(file: Path) -> _Document:
-    cure = "mend it, or name another in [kubernetes] kubeconfig"
-    data = read(file, cure)
+def _document(file: Path, data: bytes) -> _Document:
     try:
         return msgspec.convert(yaml.safe_load(data), _Document)
     except yaml.YAMLError as error:
         # Only the place: the text that YAML shows may be a secret.
         mark = getattr(error, "problem_mark", None)
         place = f" (line {mark.line + 1})" if mark is not None else ""
-        raise Unready(FailureKind.UNPARSEABLE, f"{file} is not YAML{place}", cure) from None
+        raise Unready(FailureKind.UNPARSEABLE, f"{file} is not YAML{place}", _MEND) from None
     except (RecursionError, UnicodeDecodeError, ValueError) as error:
         words = str(error) if isinstance(error, msgspec.ValidationError) else type(error).__name__
-        raise Unready(FailureKind.UNPARSEABLE, f"{file} is no kubeconfig ({words})", cure) from None
+        raise Unready(FailureKind.UNPARSEABLE, f"{file} is no kubeconfig ({words})", _MEND) from None
 
 
 def _context(document: _Document, file: Path, chosen: str | None) -> _Context:

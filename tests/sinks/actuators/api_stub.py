@@ -19,6 +19,8 @@ Hook = Callable[[str, str], bytes | None]
 """Given method and path before the request is done: None, or what to send instead (b"": close without a word)."""
 
 _PATH = re.compile(r"/api/v1/nodes(?:/(?P<name>[^/]+))?(?P<status>/status)?")
+PEER = "name in the client's certificate"
+"""No header can be called so."""
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 MERGE, STRATEGIC = "application/merge-patch+json", "application/strategic-merge-patch+json"
 APPLY = "application/apply-patch+yaml"
@@ -47,7 +49,7 @@ class ApiStub:
 
     def user(self, headers: dict[str, str]) -> str | None:
         scheme, _, token = headers.get("authorization", "").partition(" ")
-        return self.tokens.get(token) if scheme == "Bearer" else "system:anonymous"
+        return self.tokens.get(token) if scheme == "Bearer" else headers.get(PEER, "system:anonymous")
 
     def answer(self, method: str, target: str, headers: dict[str, str], body: bytes) -> Answer:
         user = self.user(headers)
@@ -167,6 +169,11 @@ def _book(node: Document, manager: str, *, cordoned: bool) -> None:
     node["metadata"]["managedFields"] = kept
 
 
+class _Silent(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that hangs up, as one does that finds no trust, is no news."""
+
+
 def serve(stub: ApiStub, tls: ssl.SSLContext | None) -> ThreadingHTTPServer:
     """Behind a port of 127.0.0.1; the caller runs and closes it."""
 
@@ -180,6 +187,9 @@ def serve(stub: ApiStub, tls: ssl.SSLContext | None) -> ThreadingHTTPServer:
 
         def _all(self) -> None:
             headers = {name.lower(): value for name, value in self.headers.items()}
+            shown: Any = self.connection.getpeercert() if isinstance(self.connection, ssl.SSLSocket) else None
+            if shown:
+                headers[PEER] = shown["subject"][0][0][1]
             body = self.rfile.read(int(headers.get("content-length", "0")))
             with stub.lock:
                 stub.requests.append((self.command, self.path, headers))
@@ -195,7 +205,7 @@ def serve(stub: ApiStub, tls: ssl.SSLContext | None) -> ThreadingHTTPServer:
 
         do_GET = do_PATCH = do_POST = do_DELETE = _all  # noqa: N815 - the base class' names
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = _Silent(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
     if tls is not None:
         server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)

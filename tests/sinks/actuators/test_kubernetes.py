@@ -232,6 +232,15 @@ def test_the_next_quarantine_holds_a_node_that_a_person_had_given_back(cluster: 
     assert (cluster.cordoned(node), cluster.taints(node)) == (True, [f"{KEY}=q-9:NoSchedule"])
 
 
+def test_a_cordon_that_a_person_kept_is_not_inherited_by_the_next_quarantine(cluster: Cluster) -> None:
+    node = cluster.new_node()
+    assert cluster.actuator(node).hold(INTENTION) is None
+    cluster.edit(node, taints=None)
+    assert cluster.actuator(node).hold(other("q-8")) is None
+    assert cluster.actuator(node).free("q-8") is None
+    assert (cluster.cordoned(node), cluster.taints(node)) == (True, [])
+
+
 def test_a_mark_that_no_taint_may_bear_is_told_apart_all_the_same(cluster: Cluster) -> None:
     node = cluster.new_node()
     marks = ["boot/1:quarantine-of-device-0-1-2-3-4-5-6-7-8-9-10-11-12-13-14", "boot/1:quarantine-of-device-0-1-2-3"]
