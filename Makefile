@@ -6,7 +6,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-install check bench fix wheelhouse
+.PHONY: help demo test test-install test-k8s check bench fix wheelhouse
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -20,7 +20,7 @@ MACHINES ?= x86_64 aarch64
 PYTHON_VERSIONS ?= 3.11 3.12 3.13
 
 help: ## this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 demo: $(VENV)/.runtime ## start the daemon on a simulated node and print its address (no hardware needed)
 	@exec $(BIN)/npu-watchd demo $(ARGS)
@@ -30,6 +30,10 @@ test: $(VENV)/.dev ## everything that must hold: format, lint, types, generated 
 	@$(MAKE) --no-print-directory check
 	@$(SAY) 'tests'
 	@$(BIN)/python -m pytest -n logical --dist loadfile $(T)
+
+test-k8s: $(VENV)/.dev ## the Kubernetes tests on a real kube-apiserver as well; building it takes 7 minutes, once
+	@tools/kube_apiserver.sh .kube
+	@NPU_WATCHD_KUBE_APISERVER=.kube/kube-apiserver $(BIN)/python -m pytest $(or $(T),tests/sinks/actuators)
 
 check: $(VENV)/.dev ## the part of `make test` that takes seconds
 	@$(SAY) 'format' && $(BIN)/ruff format --check .

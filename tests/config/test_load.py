@@ -112,6 +112,12 @@ npu_exporter_names = false
     assert "probes.npu_info.every" in config.given
 
 
+@pytest.mark.parametrize("url", ["http://127.0.0.1:8001", "http://[::1]:8001", "http://localhost:8001"])
+def test_a_proxy_on_loopback_may_be_plain_http(file: Path, url: str) -> None:
+    file.write_text(f"[kubernetes]\napi_url = '{url}'")
+    assert load(file).kubernetes.api_url == url
+
+
 def test_keys_without_effect_are_named(file: Path) -> None:
     file.write_text("""\
 [node]
@@ -325,6 +331,28 @@ CONTRADICTIONS = [
         "write it, or leave the key out where they do not ask for it",
     ),
     ("[quarantine]\nact = ['slurm', 'slurm']", 'quarantine.act[1]: "slurm" is there twice; write each once'),
+    (
+        "[kubernetes]\ncontext = 'one'",
+        "kubernetes.context: is of no use without kubeconfig; write kubeconfig too, or take it out",
+    ),
+    (
+        "[kubernetes]\nkubeconfig = '/dev/null'\ntoken_file = '/dev/null'",
+        "kubernetes.token_file: is there beside kubeconfig; a request bears one token: take out one of the two",
+    ),
+    (
+        "[kubernetes]\napi_url = 'http://10.96.0.1'",
+        'kubernetes.api_url: "http://10.96.0.1" is plain http; anybody on the way could read the token: write https',
+    ),
+    (
+        "[kubernetes]\ntimeout = '2m'",
+        "kubernetes.timeout: 2m is longer than 1m; "
+        "a server that hangs would hold up what is decided meanwhile: write 10s",
+    ),
+    (
+        "[kubernetes]\nkubeconfig = '/nonexistent/kubeconfig'",
+        "kubernetes.kubeconfig: there is no file /nonexistent/kubeconfig; "
+        "write it, or leave the key out for the pod's own",
+    ),
 ]
 
 SYNTAX: list[tuple[str | bytes, str]] = [
