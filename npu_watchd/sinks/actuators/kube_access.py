@@ -146,8 +146,7 @@ def checked_server(url: str, origin: str) -> str:
 def read(file: Path, cure: str) -> bytes:
     """The whole file. Raises Unready."""
     try:
-        # A pipe in this place would keep us waiting.
-        with open(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as opened:
+        with open(file, "rb", opener=_at_once) as opened:
             data = opened.read(FILE_MAX_BYTES + 1)
     except OSError as error:
         kind = FailureKind.MISSING if isinstance(error, FileNotFoundError) else FailureKind.DENIED
@@ -155,6 +154,11 @@ def read(file: Path, cure: str) -> bytes:
     if not data or len(data) > FILE_MAX_BYTES:
         raise Unready(FailureKind.UNPARSEABLE, f"{file} is {'larger than 1 MiB' if data else 'empty'}", cure)
     return data
+
+
+def _at_once(path: str, flags: int) -> int:
+    # A pipe in the place of a file would keep us waiting for its writer.
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def token_in(data: bytes, origin: str) -> str:

@@ -34,8 +34,8 @@ class KubeNode:
     taints: tuple[Mapping[str, Any], ...]
     """All of them, as they stand: a patch replaces the whole list."""
     annotation: str | None
-    cordoned_by: str | None
-    """Who set `spec.unschedulable`, by `metadata.managedFields`; None: the server does not say."""
+    cordoned_by: frozenset[str]
+    """Who set or also applied `spec.unschedulable`, by `metadata.managedFields`; empty: the server does not say."""
     condition: Mapping[str, Any] | None
     """Ours."""
 
@@ -52,8 +52,8 @@ class KubeNode:
         return [_core(taint) for taint in self.our_taints] == [note.taint]
 
     def bears_cordon(self, note: Note) -> bool:
-        """True: the cordon that we made stands, and nobody has lifted it and set it again."""
-        return note.cordoned and self.unschedulable and self.cordoned_by in (None, MANAGER)
+        """True: the cordon that we made stands, and nobody has lifted it and set it again, or wants it too."""
+        return note.cordoned and self.unschedulable and self.cordoned_by <= {MANAGER}
 
     def is_whole(self, note: Note) -> bool:
         """Everything that the note says of us is still so."""
@@ -73,7 +73,7 @@ def node_of(document: Any) -> KubeNode:
             unschedulable=spec.get("unschedulable") is True,
             taints=tuple(dict(taint) for taint in spec.get("taints") or ()),
             annotation=annotations.get(KEY),
-            cordoned_by=_owner(metadata.get("managedFields") or ()),
+            cordoned_by=_owners(metadata.get("managedFields") or ()),
             condition=next((each for each in conditions if each["type"] == CONDITION), None),
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
@@ -167,7 +167,8 @@ def _change(node: KubeNode, note: Note) -> str:
     if note.cordoned and not node.unschedulable:
         changes.append("uncordoned it")
     elif note.cordoned and not node.bears_cordon(note):
-        changes.append(f"({clean(node.cordoned_by or '', 64)}) cordoned it anew")
+        others = ", ".join(sorted(node.cordoned_by - {MANAGER}))
+        changes.append(f"({clean(others, 64)}) cordoned it too")
     if not node.our_taints:
         changes.append("took our taint away")
     elif not node.bears_taint(note):
@@ -181,10 +182,9 @@ def _shown(node: KubeNode) -> str:
     return clean(", ".join(parts), _TEXT_MAX)
 
 
-def _owner(managed: Any) -> str | None:
-    """Who set `spec.unschedulable`; None: not told."""
-    for entry in managed:
-        if "f:unschedulable" in ((entry.get("fieldsV1") or {}).get("f:spec") or {}):
-            manager = str(entry.get("manager", ""))
-            return None if manager == _UNTOLD else manager
-    return None
+def _owners(managed: Any) -> frozenset[str]:
+    return frozenset(
+        str(entry.get("manager", ""))
+        for entry in managed
+        if "f:unschedulable" in ((entry.get("fieldsV1") or {}).get("f:spec") or {})
+    ) - {_UNTOLD}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import ssl
+from collections.abc import Iterator
 
 from npu_watchd.model.reading import FailureKind
 from npu_watchd.sinks.actuators.kube_access import Credentials, Pem, Unready
@@ -45,15 +47,21 @@ def _no_password() -> str:
 
 
 def _show(context: ssl.SSLContext, certificate: Pem, key: Pem) -> None:
-    # OpenSSL reads files only: one in memory, so that a key from a kubeconfig never lies on a disk.
-    number = os.memfd_create("client-certificate", os.MFD_CLOEXEC)
+    try:
+        with _in_memory(certificate) as certificate_file, _in_memory(key) as key_file:
+            context.load_cert_chain(certificate_file, key_file, password=_no_password)
+    except _EncryptedKeyError:
+        problem, cure = f"the key in {key.origin} is encrypted", "give one without a passphrase"
+        raise Unready(FailureKind.UNPARSEABLE, problem, cure) from None
+    except (ssl.SSLError, OSError) as error:
+        problem = f"{certificate.origin} and {key.origin} are no certificate and its key in PEM"
+        raise Unready(FailureKind.UNPARSEABLE, problem, "write them anew") from error
+
+
+@contextlib.contextmanager
+def _in_memory(pem: Pem) -> Iterator[str]:
+    """A name under which OpenSSL, which takes only files, can read it: a key from a kubeconfig never lies on a disk."""
+    number = os.memfd_create("pem", os.MFD_CLOEXEC)
     with open(number, "wb", buffering=0) as memory:
-        memory.write(certificate.data + b"\n" + key.data)
-        try:
-            context.load_cert_chain(f"/proc/self/fd/{number}", password=_no_password)
-        except _EncryptedKeyError:
-            problem, cure = f"the key in {key.origin} is encrypted", "give one without a passphrase"
-            raise Unready(FailureKind.UNPARSEABLE, problem, cure) from None
-        except (ssl.SSLError, OSError) as error:
-            problem = f"{certificate.origin} and {key.origin} are no certificate and its key in PEM"
-            raise Unready(FailureKind.UNPARSEABLE, problem, "write them anew") from error
+        memory.write(pem.data)
+        yield f"/proc/self/fd/{number}"

@@ -22,7 +22,6 @@ from npu_watchd.sinks.actuators.kube_access import (
     token_in,
 )
 
-
 _MEND = "mend it, or name another in [kubernetes] kubeconfig"
 
 

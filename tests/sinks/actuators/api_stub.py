@@ -107,11 +107,15 @@ class ApiStub:
         problem = _invalid(new)
         if problem is not None:
             return refused(422, f'Node "{name}" is invalid: {problem}')
-        if new != old:
+        if new != old or content_type == APPLY:
             was, now = (bool(each.get("spec", {}).get("unschedulable")) for each in (old, new))
             if content_type == APPLY:
                 # Only from the first apply on does this version keep books of who set what.
-                new["metadata"].setdefault("managedFields", []).append({"manager": manager, "operation": "Apply"})
+                applied: Document = (
+                    {"f:spec": {"f:unschedulable": {}}} if "unschedulable" in patch.get("spec", {}) else {}
+                )
+                entry = {"manager": manager, "operation": "Apply", "fieldsV1": applied}
+                new["metadata"].setdefault("managedFields", []).append(entry)
             elif was != now and "managedFields" in old["metadata"]:
                 _book(new, manager, cordoned=now)
             self.nodes[name] = new
@@ -163,7 +167,7 @@ def _invalid(node: Document) -> str | None:
 
 
 def _book(node: Document, manager: str, *, cordoned: bool) -> None:
-    kept = [each for each in node["metadata"]["managedFields"] if "fieldsV1" not in each]
+    kept = [each for each in node["metadata"]["managedFields"] if not each["fieldsV1"]]
     if cordoned:
         kept.append({"manager": manager, "operation": "Update", "fieldsV1": {"f:spec": {"f:unschedulable": {}}}})
     node["metadata"]["managedFields"] = kept

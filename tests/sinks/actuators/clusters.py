@@ -190,6 +190,7 @@ def real_cluster(binary: Path, folder: Path) -> Iterator[Cluster]:
         *(f"--secure-port={port}", "--insecure-port=0", "--advertise-address=127.0.0.1"),
         *("--endpoint-reconciler-type=none", f"--tls-cert-file={certificate}", f"--tls-private-key-file={key}"),
         *(f"--client-ca-file={authority.file}", f"--cert-dir={folder}/certs"),
+        "--allow-privileged=true",
         "--service-account-issuer=https://kubernetes.default.svc",
         *(f"--service-account-signing-key-file={folder}/sa.key", f"--service-account-key-file={folder}/sa.pub"),
         *(f"--token-auth-file={folder}/tokens.csv", "--authorization-mode=RBAC"),

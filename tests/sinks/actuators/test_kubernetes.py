@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
+import yaml
 
+from npu_watchd.config.kubernetes import KubernetesSection
+from npu_watchd.config.values import Name, PlainUrl
 from npu_watchd.model.reading import Failure, FailureKind
 from npu_watchd.sinks.actuators.actuator import Actuator, Hold, Holder, Intention
 from npu_watchd.sinks.actuators.kube_api import RequestError, exchange
-from npu_watchd.sinks.actuators.kubernetes import Kubernetes
-from tests.sinks.actuators.clusters import KUBELESS, READER, Cluster
+from npu_watchd.sinks.actuators.kubernetes import Kubernetes, kubernetes
+from tests.sinks.actuators.api_stub import APPLY
+from tests.sinks.actuators.clusters import KUBELESS, NOW_S, READER, ROLE, Cluster
 
 MARK = "q-20261130-7"
 TAINT = f"npu-watchd/quarantine={MARK}:NoSchedule"
@@ -165,7 +170,19 @@ def test_a_cordon_set_anew_by_a_person_is_theirs_where_the_server_keeps_books(cl
     assert cluster.actuator(node).hold(INTENTION) is None
     cluster.edit(node, unschedulable=None)
     cluster.edit(node, unschedulable=True)
-    words = f"cordoned, taint {TAINT}: somebody (kubectl) cordoned it anew after our mark {MARK}"
+    words = f"cordoned, taint {TAINT}: somebody (kubectl) cordoned it too after our mark {MARK}"
+    assert hold_of(cluster, node) == Hold(Holder.OTHER, words)
+    assert cluster.actuator(node).free(MARK) is None
+    assert (cluster.cordoned(node), cluster.taints(node)) == (True, [NOT_READY])
+
+
+def test_a_cordon_that_somebody_else_applies_too_is_not_lifted(cluster: Cluster) -> None:
+    node = cluster.new_node()
+    cluster.keep_books(node)
+    assert cluster.actuator(node).hold(INTENTION) is None
+    wanted = {"kind": "Node", "apiVersion": "v1", "metadata": {"name": node}, "spec": {"unschedulable": True}}
+    cluster.admin("PATCH", f"/api/v1/nodes/{node}?fieldManager=gitops", wanted, APPLY)
+    words = f"cordoned, taint {TAINT}: somebody (gitops) cordoned it too after our mark {MARK}"
     assert hold_of(cluster, node) == Hold(Holder.OTHER, words)
     assert cluster.actuator(node).free(MARK) is None
     assert (cluster.cordoned(node), cluster.taints(node)) == (True, [NOT_READY])
@@ -415,3 +432,41 @@ def test_a_patch_that_is_invalid_is_named_with_its_field(cluster: Cluster) -> No
     assert raised.value.status == 422
     assert "refused the change as invalid (422: " in raised.value.failure.detail
     assert "metadata.taints[0].value" in raised.value.failure.detail
+
+
+@pytest.mark.parametrize(
+    ("config", "environment", "host"),
+    [
+        (KubernetesSection(node_name=Name("NODE")), {"NODE_NAME": "other"}, "host"),
+        (KubernetesSection(), {"NODE_NAME": "NODE"}, "host"),
+        (KubernetesSection(), {}, "NODE"),
+        (KubernetesSection(), {"NODE_NAME": ""}, "NODE"),
+    ],
+)
+def test_the_node_is_named_by_config_environment_or_host(
+    cluster: Cluster, config: KubernetesSection, environment: dict[str, str], host: str
+) -> None:
+    node = cluster.new_node()
+    chosen = config.node_name and Name(node)
+    names = {key: value.replace("NODE", node) for key, value in environment.items()}
+    api, ca, token = PlainUrl(cluster.url), cluster.authority.file, cluster.token_file()
+    settings = msgspec.structs.replace(config, node_name=chosen, api_url=api, ca_file=ca, token_file=token)
+    # A host's name may have capitals, a Node's cannot.
+    actuator = kubernetes(settings, names, host.replace("NODE", node.upper()), lambda: NOW_S)
+    assert actuator.hold(INTENTION) is None
+    assert hold_of(cluster, node).mark == MARK
+
+
+def test_the_server_takes_the_manifests(cluster: Cluster) -> None:
+    if cluster.stub is not None:
+        pytest.skip("the stub knows Nodes only")
+    group = {"v1": "/api/v1", "apps/v1": "/apis/apps/v1"}
+    namespace = "npu-watchd"
+    for file in ("namespace", "rbac", "config", "daemonset", "service"):
+        for document in yaml.safe_load_all((ROLE.parent / f"{file}.yaml").read_text()):
+            kind = document["kind"]
+            base = group.get(document["apiVersion"], f"/apis/{document['apiVersion']}")
+            below = f"/namespaces/{namespace}" if "namespace" in document["metadata"] else ""
+            # Those that are there already, as the role is, would be refused a second time.
+            document["metadata"]["name"] = "npu-watchd" if kind == "Namespace" else f"try-{kind.lower()}"
+            cluster.admin("POST", f"{base}{below}/{kind.lower()}s", document, "application/json")
