@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
+import os
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -18,7 +19,7 @@ from npu_watchd.sinks.actuators.kube_access import Access
 from npu_watchd.sinks.actuators.kube_api import ANSWER_MAX_BYTES
 from npu_watchd.sinks.actuators.kubernetes import ATTEMPTS, Kubernetes
 from tests.sinks.actuators.api_stub import ApiStub, Hook
-from tests.sinks.actuators.clusters import Cluster
+from tests.sinks.actuators.clusters import READER, Cluster
 from tests.sinks.alertmanager.servers import closed_port, hangs, serving, trickles
 from tests.sinks.certificates import make_authority
 
@@ -314,6 +315,49 @@ def test_every_request_says_who_asks_and_for_what(stub: Cluster, hooked: ApiStub
     ]
     assert {headers["authorization"] for _, _, headers in hooked.requests} == {"Bearer watchd-token"}
     assert hooked.requests[0][2]["user-agent"].startswith("npu-watchd/")
+
+
+def test_a_hold_that_stands_costs_one_request(stub: Cluster, hooked: ApiStub) -> None:
+    node = stub.new_node()
+    assert stub.actuator(node).hold(INTENTION) is None
+    hooked.requests.clear()
+    assert stub.actuator(node).hold(INTENTION) is None
+    assert [method for method, _, _ in hooked.requests] == ["GET"]
+
+
+def test_a_refusal_is_not_tried_again(stub: Cluster, hooked: ApiStub) -> None:
+    node = stub.new_node()
+    hooked.requests.clear()
+    assert failure(stub.actuator(node, READER).hold(INTENTION)).kind is FailureKind.DENIED
+    assert [method for method, _, _ in hooked.requests] == ["GET", "PATCH"]
+
+
+def test_a_token_that_is_rotated_between_two_requests_is_used_for_the_second(stub: Cluster, hooked: ApiStub) -> None:
+    node = stub.new_node()
+    actuator = stub.actuator(node)
+    hooked.requests.clear()
+
+    def rotates() -> None:
+        hooked.tokens["renewed"] = "watchd"
+        stub.token_file().write_text("renewed")
+
+    hooked.hook = on("GET ", rotates)
+    assert actuator.hold(INTENTION) is None
+    assert [headers["authorization"] for _, _, headers in hooked.requests] == [
+        "Bearer watchd-token",
+        "Bearer renewed",
+        "Bearer renewed",
+    ]
+    stub.token_file()
+
+
+def test_a_pipe_in_the_place_of_a_token_keeps_nobody_waiting(stub: Cluster, tmp_path: Path) -> None:
+    pipe = tmp_path / "token"
+    os.mkfifo(pipe)
+    found = dataclasses.replace(stub.access(), token_file=pipe)
+    assert Kubernetes(found, "node0", lambda: 1.0).look() == Failure(
+        FailureKind.UNPARSEABLE, f"{pipe} is empty; [kubernetes] token_file or kubeconfig names another"
+    )
 
 
 def test_an_annotation_that_is_not_ours_to_read_is_replaced(stub: Cluster) -> None:
