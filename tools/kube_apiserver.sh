@@ -43,6 +43,10 @@ for file in sorted((etc / "sources.list.d").glob("*.sources")):
                 if re.match(rf"{suite}\b", name):
                     print(f"deb-src {option}{address} {name} {field.get('Components', 'main')}")
 PYTHON
+if [ ! -s "$scratch/sources.list" ]; then
+    echo "apt's sources name no $suite on this machine: add its address, or set SUITE to a release with kubernetes 1.20" >&2
+    exit 1
+fi
 apt=(apt-get -o "Dir::Etc::sourcelist=$scratch/sources.list" -o "Dir::Etc::sourceparts=$scratch/none"
     -o "Dir::State::lists=$scratch/lists" -o APT::Get::List-Cleanup=0 -o APT::Sandbox::User=root)
 "${apt[@]}" --quiet --quiet update
