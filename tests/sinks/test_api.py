@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from npu_watchd.model.fabric import NpuPortStatistics, PortCounters, PortKey
+from npu_watchd.model.finding import Action
 from npu_watchd.model.host import Belonging, Host, MemoryUse, OomKill, OomScope, Pressure, Stall, TaskLoad
-from npu_watchd.model.ids import DeviceKey
+from npu_watchd.model.ids import NODE, DeviceKey
 from npu_watchd.model.jobs import JobKey, Scheduler
 from npu_watchd.model.pcie import PcieErrors, PcieLoad, SocketPcieLoad
 from npu_watchd.model.reading import Failure, FailureKind
 from npu_watchd.model.records import Hccs, MemoryErrors, PcieLinkErrors
 from npu_watchd.model.snapshot import Identity, Memory, NpuPort, Outcome, ProbeState, ProbeTally
+from npu_watchd.model.verdict import Reason, State, Verdict
 from npu_watchd.sinks.web.api import snapshot_json
 from npu_watchd.sinks.web.app import PATHS
 from tests.sinks.build import AT, TIMEOUT, device, outcome, process, tool_missing
@@ -40,7 +42,7 @@ API_DOC = (Path(__file__).parents[2] / "docs" / "api.md").read_text(encoding="ut
 
 def example() -> Outcome:
     """The node of the example in docs/api.md: one device in use, one whose ECC query hangs."""
-    return outcome(
+    shown = outcome(
         [
             device(
                 0,
@@ -108,6 +110,19 @@ def example() -> Outcome:
             OomKill(61201, "ccec", OomScope.CGROUP, 86_000.0, "/job_4711", 1007, Belonging.JOB, SLURM, ago_s=60.0),
         ),
     )
+    words = f"cannot be seen: {TIMEOUT.detail}"
+    unseen = Verdict(
+        DeviceKey(1, 1),
+        "1",
+        State.UNKNOWN,
+        AT.wall_s - 33,
+        (Reason(words),),
+        Action.CHECK_DRIVER,
+        blind=True,
+        revision=7,
+    )
+    node = replace(unseen, subject=NODE, device_id=None, reasons=(Reason(f"device 1: {words}"),))
+    return replace(shown, verdicts=(node, unseen))
 
 
 def _document(shown: Outcome) -> dict[str, Any]:

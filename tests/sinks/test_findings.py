@@ -96,6 +96,7 @@ def test_a_finding_as_json_has_its_evidence_and_the_command() -> None:
         "held": False,
         "held_because": None,
         "jobs": [],
+        "acknowledged": None,
     }
 
 
@@ -136,6 +137,16 @@ def test_the_page_shows_value_limit_and_command() -> None:
     assert "<code>npu-smi info -t ecc -i 3: HBM Double Bit Error Count</code>" in page
     assert "NpuMemoryUncorrectableErrors · critical, quarantine · since 2 min ago · next: reset device" in page
     assert "Held: it was found before, and now cannot be seen (ibstat: may not be executed)." in page
+
+
+def test_who_has_taken_a_finding_on_is_in_the_api_and_on_the_page() -> None:
+    taken = replace(ECC, acknowledged="by alice: <b>ticket 123</b>")
+    shown = replace(outcome([device(3)]), findings=(taken, DOWN))
+    said = [finding["acknowledged"] for finding in findings_document(shown)["findings"]]
+    assert said == ["by alice: <b>ticket 123</b>", None]
+    page = render_page(shown).decode()
+    assert "critical, quarantine, acknowledged · since 2 min ago" in page
+    assert page.count("<p>Acknowledged by alice: &lt;b&gt;ticket 123&lt;/b&gt;</p>") == 1
 
 
 def test_the_page_begins_with_how_many_and_looks_as_bad_as_the_worst() -> None:

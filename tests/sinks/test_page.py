@@ -79,6 +79,7 @@ def test_a_quiet_device_is_told_in_one_row() -> None:
     page = Page(outcome([device(0, processes=(process("python3"), process("python3"), process(None)))]))
     assert page.rows[0] == [
         "Device",
+        "Verdict",
         "NPU.chip",
         "Name",
         "Health",
@@ -94,6 +95,7 @@ def test_a_quiet_device_is_told_in_one_row() -> None:
     ]
     assert page.row("0") == [
         "0",
+        "–",
         "0.0",
         "910B3",
         "ok",
@@ -113,6 +115,7 @@ def test_what_nobody_knows_is_a_dash_and_never_0() -> None:
     blind = device(3, health="unknown", identity=Identity(), blind={"npu_info": UNTRUSTED}, vital_blind=True, **UNSEEN)
     assert Page(outcome([blind])).row("3") == [
         "3",
+        "–",
         "3.0",
         "–",
         "unknown",
@@ -125,7 +128,7 @@ def test_what_nobody_knows_is_a_dash_and_never_0() -> None:
 def test_each_health_has_a_look_and_a_word_of_its_own(state: str) -> None:
     page = Page(outcome([device(0, health=state)]))
     assert page.states_of("0") == [state]
-    assert page.row("0")[3] == state
+    assert page.row("0")[4] == state
     for rule in (f".state-{state} {{ color: var(--{state});", f".state-{state}.state::before {{ content: "):
         assert rule in page.source
 
@@ -139,14 +142,14 @@ def test_a_device_that_is_gone_is_missing_and_unknown() -> None:
 def test_error_codes_and_counts_stand_out() -> None:
     sick = device(6, health="alarm", error_codes=("a4025021", "80e01801"))
     page = Page(outcome([sick, device(7, memory_errors={"hbm": MemoryErrors(single_bit=31, double_bit=2)})]))
-    assert page.row("6")[3] == "alarm a4025021 80e01801"
-    assert page.row("7")[8:10] == ["2", "31"]
+    assert page.row("6")[4] == "alarm a4025021 80e01801"
+    assert page.row("7")[9:11] == ["2", "31"]
     assert page.source.count("<strong>2</strong>") == 1
 
 
 def test_a_chip_with_ddr_says_ddr() -> None:
     duo = device(0, memory={"ddr": Memory(1 << 30, 21 << 30)}, memory_errors={"ddr": MemoryErrors(double_bit=0)})
-    assert Page(outcome([duo])).row("0")[7:10] == ["ddr 1.0 / 21.0 GiB", "ddr 0", "–"]
+    assert Page(outcome([duo])).row("0")[8:11] == ["ddr 1.0 / 21.0 GiB", "ddr 0", "–"]
 
 
 @pytest.mark.parametrize(
@@ -168,7 +171,7 @@ def test_the_summary_names_the_worst(healths: tuple[str, ...], line: str) -> Non
 def test_when_no_table_could_be_read_nobody_knows_who_is_present() -> None:
     page = Page(outcome([device(0, present=None, health="unknown", blind={"npu_info": TIMEOUT})]))
     assert "Nobody knows how many of 1 devices are present, 1 blind, worst health: unknown" in page.text
-    assert page.row("0")[3] == "unknown presence not known"
+    assert page.row("0")[4] == "unknown presence not known"
 
 
 def test_without_the_tool_the_page_says_what_to_do() -> None:
@@ -229,6 +232,7 @@ def test_links_lead_to_our_own_paths_only() -> None:
     assert page.links == [
         "/metrics",
         "/api/v1/snapshot",
+        "/api/v1/verdicts",
         "/api/v1/findings",
         "/api/v1/events",
         "/-/ready",
@@ -286,5 +290,5 @@ def test_the_server_knows_the_age_of_what_it_shows() -> None:
 def test_a_page_of_64_devices_stays_small() -> None:
     devices: list[Device] = [device(n) for n in range(64)]
     page = Page(outcome(devices))
-    assert len([row for row in page.rows if len(row) == 13]) == 65
+    assert len([row for row in page.rows if len(row) == 14]) == 65
     assert len(page.source) < 80_000

@@ -56,16 +56,16 @@ def test_where_nothing_is_known_of_the_fabric_nothing_is_shown() -> None:
 
 def test_a_port_of_the_host_is_one_row() -> None:
     assert host_ports(host_port()) == [
-        ["mlx5_0/1", "ens21np0", "Active", "LinkUp", "200 Gb/s", "Ethernet", "0", "none"]
+        ["mlx5_0/1", "–", "ens21np0", "Active", "LinkUp", "200 Gb/s", "Ethernet", "0", "none"]
     ]
 
 
 def test_the_rate_of_a_port_that_is_down_is_a_leftover_and_not_shown() -> None:
-    assert host_ports(down_port()) == [["mlx5_0/1", "ens21np0", "Down", "Disabled", "–", "Ethernet", "0", "none"]]
+    assert host_ports(down_port()) == [["mlx5_0/1", "–", "ens21np0", "Down", "Disabled", "–", "Ethernet", "0", "none"]]
 
 
 def test_a_missing_port_is_marked_and_nothing_else_is_said_of_it() -> None:
-    assert host_ports(missing_port()) == [["mlx5_0/1", "–", "missing", "–", "–", "–", "–", "–"]]
+    assert host_ports(missing_port()) == [["mlx5_0/1", "–", "–", "missing", "–", "–", "–", "–", "–"]]
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from npu_watchd.model.snapshot import Device, NpuPort, Outcome, Port, ProbeState
 from npu_watchd.sinks.web.findings import finding_document
 from npu_watchd.sinks.web.host import host_document, oom_kill_document
 from npu_watchd.sinks.web.jobs import jobs_document
+from npu_watchd.sinks.web.verdicts import verdict_document
 
 Document = dict[str, Any]
 
@@ -46,6 +47,7 @@ def snapshot_document(outcome: Outcome) -> Document:
         "devices_present": snapshot.devices_present,
         "devices": [_device(snapshot.devices[key]) for key in sorted(snapshot.devices)],
         "ports": [_port(snapshot.ports[key]) for key in sorted(snapshot.ports)],
+        "verdicts": [verdict_document(verdict) for verdict in outcome.verdicts],
         "findings": [finding_document(finding) for finding in outcome.findings],
         "pcie_sockets": [_pcie_socket(load) for load in snapshot.pcie_sockets],
         "host": None if snapshot.host is None else host_document(snapshot.host),

@@ -23,7 +23,7 @@ from npu_watchd.sinks.web.settings import LiveSettings
 
 PATHS = (
     *("/", "/metrics", "/-/healthy", "/-/ready"),
-    *("/api/v1/snapshot", "/api/v1/findings", "/api/v1/events"),
+    *("/api/v1/snapshot", "/api/v1/findings", "/api/v1/verdicts", "/api/v1/events"),
 )
 
 TEXT = "text/plain; charset=utf-8"
@@ -72,6 +72,7 @@ class Application:
             "/metrics": self._metrics,
             "/api/v1/snapshot": lambda _: self._document(Documents.snapshot),
             "/api/v1/findings": lambda _: self._document(Documents.findings),
+            "/api/v1/verdicts": lambda _: self._document(Documents.verdicts),
             "/api/v1/events": self._events,
             "/-/healthy": lambda _: text(200, "healthy: the process answers"),
             "/-/ready": lambda _: self._ready(),

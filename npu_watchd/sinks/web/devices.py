@@ -8,6 +8,7 @@ from operator import attrgetter
 
 from markupsafe import Markup
 
+from npu_watchd.model.ids import Subject
 from npu_watchd.model.records import MemoryErrors
 from npu_watchd.model.snapshot import Device, Snapshot
 from npu_watchd.sinks.plaintext import clean
@@ -19,9 +20,11 @@ _NAMES_SHOWN = 3
 _NAME_MAX = 40
 
 
-def devices_section(snapshot: Snapshot) -> Markup:
-    """The table, a row a device in the order of their keys."""
-    return table_section("devices", "Devices", _COLUMNS, (snapshot.devices[key] for key in sorted(snapshot.devices)))
+def devices_section(snapshot: Snapshot, verdicts: Mapping[Subject, Markup]) -> Markup:
+    """The table, a row a device in the order of their keys; verdicts: what to say of each."""
+    verdict: Column[Device] = Column("Verdict", "health", lambda device: verdicts.get(device.key, UNKNOWN))
+    columns = (*_COLUMNS[:1], verdict, *_COLUMNS[1:])
+    return table_section("devices", "Devices", columns, (snapshot.devices[key] for key in sorted(snapshot.devices)))
 
 
 def _health(device: Device) -> Cell:

@@ -37,6 +37,7 @@ def finding_document(finding: Finding) -> dict[str, Any]:
         "held": finding.held,
         "held_because": finding.held_because,
         "jobs": list(finding.jobs),
+        "acknowledged": finding.acknowledged,
     }
 
 
@@ -98,15 +99,22 @@ def findings_section(outcome: Outcome) -> Markup:
 
 
 def _finding(finding: Finding, now_s: float) -> Markup:
-    marks = [finding.severity.value, "quarantine" if finding.quarantines else "", "held" if finding.held else ""]
-    held = Markup()
+    marks = [
+        finding.severity.value,
+        "quarantine" if finding.quarantines else "",
+        "held" if finding.held else "",
+        "acknowledged" if finding.acknowledged is not None else "",
+    ]
+    said = Markup()
     if finding.held:
-        held = Markup("<p>Held: it was found before, and now cannot be seen ({}).</p>").format(
+        said += Markup("<p>Held: it was found before, and now cannot be seen ({}).</p>\n").format(
             clean(finding.held_because or "", _TEXT_MAX)
         )
+    if finding.acknowledged is not None:
+        said += Markup("<p>Acknowledged {}</p>\n").format(clean(finding.acknowledged, _TEXT_MAX))
     return Markup(
         '<article class="finding {look}"><h3>{summary}</h3>\n'
-        "<p>{alert} · {marks} · since {since} · next: {action}</p>\n{held}<ul>\n{evidence}</ul></article>"
+        "<p>{alert} · {marks} · since {since} · next: {action}</p>\n{said}<ul>\n{evidence}</ul></article>"
     ).format(
         look=f"state-{'critical' if finding.severity.value == 'critical' else 'warning'}",
         summary=clean(finding.summary, _TEXT_MAX),
@@ -114,7 +122,7 @@ def _finding(finding: Finding, now_s: float) -> Markup:
         marks=", ".join(mark for mark in marks if mark),
         since=_ago(now_s - finding.since_s),
         action=finding.action.value.replace("_", " "),
-        held=held,
+        said=said,
         evidence=Markup("").join(_evidence(evidence) for evidence in finding.evidence),
     )
 

@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from npu_watchd.model.finding import Severity
 from npu_watchd.model.snapshot import HEALTH_STATES, Outcome, Port, Snapshot
+from npu_watchd.model.verdict import State
 from npu_watchd.sinks.plaintext import clean
 from npu_watchd.sinks.web.blindspots import blind_section
 from npu_watchd.sinks.web.devices import devices_section
@@ -21,6 +22,7 @@ from npu_watchd.sinks.web.npu_ports import npu_ports_section
 from npu_watchd.sinks.web.pcie import pcie_section, pcie_sockets_section
 from npu_watchd.sinks.web.ports import ports_section
 from npu_watchd.sinks.web.probes import probes_section
+from npu_watchd.sinks.web.verdicts import node_section, node_verdict, parts_section, verdict_cells
 
 REFRESH_S = 15
 
@@ -43,13 +45,14 @@ _PAGE = Markup("""<!DOCTYPE html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta http-equiv="refresh" content="{refresh}">
-<title>{summary} · {node} · npu-watchd</title>
+<title>{title} · {node} · npu-watchd</title>
 <link rel="icon" href="data:,">
 <style>{style}</style>
 </head>
 <body>
 <header>
 <h1>{node}</h1>
+{verdict}
 <p class="summary state-{look}">{summary}</p>
 <p class="counts">{counts}</p>
 </header>
@@ -61,7 +64,8 @@ _PAGE = Markup("""<!DOCTYPE html>
 <p>As of <time datetime="{iso}">{at}</time>; this page loads itself anew every {refresh} s.</p>
 <p>{versions}</p>
 <p><a href="/metrics">Metrics</a> · <a href="/api/v1/snapshot">Snapshot as JSON</a> ·
-<a href="/api/v1/findings">Findings</a> · <a href="/api/v1/events">Events</a> ·
+<a href="/api/v1/verdicts">Verdicts</a> · <a href="/api/v1/findings">Findings</a> ·
+<a href="/api/v1/events">Events</a> ·
 <a href="/-/ready">Ready</a> · <a href="/-/healthy">Healthy</a></p>
 </footer>
 </body>
@@ -78,6 +82,8 @@ def render_page(outcome: Outcome, *, stale_s: float | None = None) -> bytes:
     at = datetime.fromtimestamp(snapshot.at.wall_s, UTC)
     page = _PAGE.format(
         node=clean(snapshot.node, 256),
+        title=_title(outcome),
+        verdict=node_section(outcome),
         summary=summary(outcome),
         look=_look(outcome),
         counts=_counts(snapshot),
@@ -96,6 +102,12 @@ def summary(outcome: Outcome) -> str:
     """One line: how many devices are here and can be seen, the worst health, the links that are down, the findings."""
     snapshot = outcome.snapshot
     return ", ".join([_devices(snapshot), *_links_down(snapshot), *_found(outcome)])
+
+
+def _title(outcome: Outcome) -> str:
+    """The verdict comes first: a tab shows no more than a few letters."""
+    verdict = node_verdict(outcome)
+    return f"{verdict.state}: {summary(outcome)}" if verdict is not None else summary(outcome)
 
 
 def _found(outcome: Outcome) -> Iterable[str]:
@@ -130,10 +142,11 @@ def _missed_ports(snapshot: Snapshot) -> list[Port]:
 
 
 def _look(outcome: Outcome) -> str:
-    """The colour of the summary: never a calmer one than the worst finding's."""
+    """The colour of the summary: never a calmer one than the worst finding's, or the worst verdict's."""
     worst = _worst(outcome.snapshot)
     critical = [finding for finding in outcome.findings if finding.severity is Severity.CRITICAL]
-    if any(finding.quarantines for finding in critical):
+    out_of_use = any(verdict.state is State.QUARANTINE for verdict in outcome.verdicts)
+    if out_of_use or any(finding.quarantines for finding in critical):
         return "critical"
     if critical and worst != "critical":
         return "alarm"
@@ -165,13 +178,14 @@ def _stale(stale_s: float | None) -> Markup:
 
 
 def _sections(outcome: Outcome) -> Iterable[Markup]:
-    snapshot = outcome.snapshot
+    snapshot, verdicts = outcome.snapshot, verdict_cells(outcome)
+    yield parts_section(outcome)
     yield findings_section(outcome)
     if snapshot.devices:
-        yield devices_section(snapshot)
+        yield devices_section(snapshot, verdicts)
     yield blind_section(snapshot)
     yield _warnings(snapshot)
-    yield ports_section(snapshot)
+    yield ports_section(snapshot, verdicts)
     yield npu_ports_section(snapshot)
     yield pcie_section(snapshot)
     yield pcie_sockets_section(snapshot)

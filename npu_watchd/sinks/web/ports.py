@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from markupsafe import Markup
 
+from npu_watchd.model.ids import Subject
 from npu_watchd.model.snapshot import Port, Snapshot
 from npu_watchd.sinks.plaintext import clean
 from npu_watchd.sinks.web.table import UNKNOWN, Cell, Column, badge, counts_cell, note, table_section
@@ -12,13 +15,13 @@ _NAME_MAX = 64
 _FAILURES_SHOWN = 20
 
 
-def ports_section(snapshot: Snapshot) -> Markup:
+def ports_section(snapshot: Snapshot, verdicts: Mapping[Subject, Markup]) -> Markup:
     """The table, a row a port; nothing where the host has none and none is expected."""
     if not snapshot.ports:
         return Markup()
-    return table_section(
-        "ports", "Ports of the host", _COLUMNS, (snapshot.ports[key] for key in sorted(snapshot.ports))
-    )
+    verdict: Column[Port] = Column("Verdict", "health", lambda port: verdicts.get(port.key, UNKNOWN))
+    columns = (*_COLUMNS[:1], verdict, *_COLUMNS[1:])
+    return table_section("ports", "Ports of the host", columns, (snapshot.ports[key] for key in sorted(snapshot.ports)))
 
 
 def _state(port: Port) -> Cell:

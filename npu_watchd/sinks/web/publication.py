@@ -10,6 +10,7 @@ from npu_watchd.sinks.metrics import Exposition
 from npu_watchd.sinks.web.api import encoded, snapshot_json
 from npu_watchd.sinks.web.findings import events_document, findings_document
 from npu_watchd.sinks.web.page import render_page
+from npu_watchd.sinks.web.verdicts import verdicts_document
 
 STALE_AFTER_S = 60.0
 """Age from which the page says that the daemon's cycles have stopped; a dozen cycles at the default of 5 s."""
@@ -32,6 +33,7 @@ class Documents:
         self._snapshot: bytes | None = None
         self._page: bytes | None = None
         self._findings: bytes | None = None
+        self._verdicts: bytes | None = None
 
     def findings(self) -> bytes:
         """The JSON of `/api/v1/findings`."""
@@ -39,6 +41,13 @@ class Documents:
             if self._findings is None:
                 self._findings = encoded(findings_document(self.published.outcome))
             return self._findings
+
+    def verdicts(self) -> bytes:
+        """The JSON of `/api/v1/verdicts`."""
+        with self._lock:
+            if self._verdicts is None:
+                self._verdicts = encoded(verdicts_document(self.published.outcome))
+            return self._verdicts
 
     def events(self, since_s: float | None, device_id: str | None) -> bytes:
         """The JSON of `/api/v1/events`."""
