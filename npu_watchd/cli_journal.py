@@ -75,15 +75,17 @@ def _print(found: Iterable[Event], *, as_json: bool, by_line: bool) -> None:
 
 
 @click.command()
-@click.argument("words", metavar="CODE | ALERT | device N", nargs=-1, required=True)
+@click.argument("words", metavar="CODE | ALERT | device N | verdict", nargs=-1, required=True)
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (error codes only).")
 @config_option
 @click.pass_obj
 def explain(group_file: Path | None, words: tuple[str, ...], as_json: bool, config_file: Path | None) -> None:
-    """What an error code or an alert means, or what became of a device. Exit: 0; 1 not known."""
+    """What an error code, an alert or the verdict means, or what became of a device. Exit: 0; 1 not known."""
     settings = load(config_file or group_file)
     if words[0] == "device":
         _explain_device(settings, words[1:])
+    elif words == ("verdict",):
+        _explain_verdict(settings)
     else:
         _explain_word(settings, words, as_json=as_json)
 
@@ -104,7 +106,7 @@ def _explain_word(settings: Config, words: tuple[str, ...], *, as_json: bool) ->
     except OverridesError as error:
         sys.exit(complain(str(error), BAD_CONFIG))
     except explaining.NotKnownError as error:
-        sys.exit(complain(f"{error}; or write an alert (NpuDeviceMissing), or `device N`", FAILED))
+        sys.exit(complain(f"{error}; or write an alert (NpuDeviceMissing), `device N` or `verdict`", FAILED))
     if as_json:
         click.echo(msgspec.json.format(msgspec.json.encode(answer.document()), indent=2).decode())
     else:
@@ -130,6 +132,27 @@ def _explain_device(settings: Config, rest: tuple[str, ...]) -> None:
         why = f" ({found.detail})" if isinstance(found, Failure) else ""
         sys.exit(complain(f"device {rest[0]}: neither a daemon that runs nor the journal knows it{why}", FAILED))
     click.echo("\n".join(lines))
+
+
+def _explain_verdict(settings: Config) -> None:
+    """The node's as the daemon that runs has it, and what leads out of each state."""
+    from npu_watchd.config import limits_of
+    from npu_watchd.daemon import clock
+    from npu_watchd.sinks import snapshot_file
+    from npu_watchd.sinks.terminal import stale_after_s
+    from npu_watchd.sinks.verdict_text import Terms, verdict_story
+
+    document = None
+    try:
+        _, document = snapshot_file.read(settings.paths.runtime_dir)
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError) as error:
+        complain(str(error), FAILED)
+    limits = limits_of(settings)
+    terms = Terms(*(limits[name] for name in ("verdict_calm_s", "probation_clean_s", "probation_load_s")))
+    age_s = clock().wall_s - document["at"] if document is not None else 0.0
+    click.echo("\n".join(verdict_story(document, age_s, stale_after_s(settings.engine.cycle_s), terms)))
 
 
 def _alert(settings: Config, word: str) -> list[str] | None:

@@ -22,6 +22,7 @@ _SHOWN = frozenset(
         "blind",
         "warnings",
         "findings",
+        "verdicts",
     }
 )
 """Keys without which there is nothing to show."""

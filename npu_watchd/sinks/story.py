@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from npu_watchd.model.finding import Event
+from npu_watchd.sinks import verdict_text
 from npu_watchd.sinks.terminal import NOTHING, shown_safely
 
 Document = Mapping[str, Any]
@@ -20,7 +21,10 @@ def event_line(event: Event) -> str:
 
 
 def device_story(device_id: str, document: Document | None, events: Iterable[Event]) -> Iterator[str]:
-    """All that is known of one device: who it is, what stands with its evidence, what happened. Nothing: not known."""
+    """All that is known of one device: its verdict, who it is, what stands with its evidence, what happened.
+
+    Nothing: not known.
+    """
     device = next((one for one in (document or {}).get("devices", ()) if one["device_id"] == device_id), None)
     past = [event_line(event) for event in events]
     if device is None and not past:
@@ -29,6 +33,7 @@ def device_story(device_id: str, document: Document | None, events: Iterable[Eve
     if device is None:
         yield "  no daemon that runs shows it: this is the journal alone"
     else:
+        yield from _verdict(device_id, document or {})
         health = "not present" if device["present"] is False else device["health"]
         where = f"NPU {device['npu']} chip {device['chip']}, {shown_safely(device['pci_address'])}"
         yield f"  {shown_safely(device['name'])}, {where}"
@@ -41,12 +46,22 @@ def device_story(device_id: str, document: Document | None, events: Iterable[Eve
     yield from (f"  {line}" for line in past or ("nothing is written of it",))
 
 
+def _verdict(device_id: str, document: Document) -> Iterator[str]:
+    verdict = verdict_text.of_device(document, device_id)
+    if verdict is None:
+        yield "  no verdict yet"
+    else:
+        yield from verdict_text.verdict_lines(verdict)
+
+
 def _story_of_findings(findings: Iterable[Document]) -> Iterator[str]:
     for finding in findings:
         yield ""
         yield f"{finding['alert']} ({finding['severity']}): {shown_safely(finding['summary'])}"
         if finding["held"]:
             yield f"  held: it cannot be seen now: {shown_safely(finding['held_because'])}"
+        if finding["acknowledged"] is not None:
+            yield f"  acknowledged {shown_safely(finding['acknowledged'])}"
         for evidence in finding["evidence"]:
             limit = "" if evidence["limit"] is None else f", limit {evidence['limit']}"
             yield f"  {evidence['metric']}: {evidence['observed']}{limit} {evidence['unit']}".rstrip()

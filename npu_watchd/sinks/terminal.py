@@ -10,6 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from npu_watchd.model.reading import NOT_READ_YET
+from npu_watchd.model.verdict import State
+from npu_watchd.sinks import verdict_text
 from npu_watchd.sinks.plaintext import clean
 
 Document = Mapping[str, Any]
@@ -18,6 +20,14 @@ Document = Mapping[str, Any]
 HEALTHY, WATCH, QUARANTINE, UNKNOWN = 0, 1, 2, 3
 
 _STYLES = {"ok": "green", "warning": "yellow", "alarm": "red", "critical": "bold red", "unknown": "magenta"}
+_VERDICT_STYLES = {
+    State.HEALTHY: "green",
+    State.WATCH: "yellow",
+    State.QUARANTINE: "bold red",
+    State.PROBATION: "cyan",
+    State.UNKNOWN: "magenta",
+}
+_REASONS_SHOWN = 3
 _GIB = 1024**3
 NOTHING = "–"
 _LINE_MAX = 500
@@ -29,23 +39,19 @@ STALE_AFTER_S = 60.0
 
 
 def exit_code(document: Document, age_s: float, stale_s: float = STALE_AFTER_S) -> int:
-    """0 healthy, 1 watch, 2 quarantine, 3 unknown: stale, blind, or a device short; the worst of all devices.
+    """0 healthy, 1 watch or probation, 2 quarantine, 3 unknown; of the node's verdict, as `check` counts (DESIGN 5).
 
-    A host port that should be up and is not makes at least 1.
-    As `npu-watchd check` counts (DESIGN section 5); until verdicts are judged, Critical and a
-    finding that quarantines are a quarantine, any other finding is a watch.
+    Unknown is also what is stale, what was never judged, and what is watched or on probation while something vital
+    cannot be seen.
     """
-    if age_s > stale_s:
+    verdict = verdict_text.of_node(document)
+    if age_s > stale_s or verdict is None:
         return UNKNOWN
-    devices = document["devices"]
-    states = {device["health"] for device in devices}
-    if "critical" in states or any(finding["quarantines"] for finding in document["findings"]):
+    if verdict["state"] == State.QUARANTINE:
         return QUARANTINE
-    short = document["devices_present"] is None or document["devices_present"] < (document["devices_expected"] or 1)
-    if short or "unknown" in states or any(device["vital_blind"] for device in devices):
+    if verdict["blind"]:
         return UNKNOWN
-    missed = any(port["expected"] and port["up"] is False for port in document["ports"])
-    return WATCH if missed or document["findings"] or states & {"warning", "alarm"} else HEALTHY
+    return {State.HEALTHY: HEALTHY, State.WATCH: WATCH, State.PROBATION: WATCH}.get(verdict["state"], UNKNOWN)
 
 
 def stale_after_s(cycle_s: float) -> float:
@@ -55,7 +61,11 @@ def stale_after_s(cycle_s: float) -> float:
 
 def rendered(document: Document, age_s: float, stale_s: float = STALE_AFTER_S) -> RenderableType:
     """All that a person needs to see at once, in the width there is."""
-    parts: list[RenderableType] = [_headline(document, age_s, stale_s), _devices(document)]
+    parts: list[RenderableType] = [*_headline(document, age_s, stale_s), _devices(document)]
+    verdicts = list(_verdicts(document))
+    if verdicts:
+        parts.append(Text("\nWhat no finding explains", style="bold"))
+        parts.extend(verdicts)
     findings = list(_findings(document))
     if findings:
         parts.append(Text("\nWhat is wrong", style="bold"))
@@ -85,37 +95,62 @@ def rendered(document: Document, age_s: float, stale_s: float = STALE_AFTER_S) -
     return Group(*parts)
 
 
-def _headline(document: Document, age_s: float, stale_s: float) -> Text:
-    present, expected = document["devices_present"], document["devices_expected"]
-    text = Text()
+def _headline(document: Document, age_s: float, stale_s: float) -> Iterator[Text]:
+    """The node's verdict with its reasons, then what is there."""
+    text, verdict = Text(), verdict_text.of_node(document)
     text.append(shown_safely(document["node"]), style="bold")
-    text.append(f"  {_shown(present)} of {_shown(expected)} devices present")
-    text.append(
-        f"  npu-smi {shown_safely(document['tool_version'])}  driver {shown_safely(document['driver_version'])}"
-    )
+    if verdict is None:
+        text.append("  no verdict yet", style=_VERDICT_STYLES[State.UNKNOWN])
+    else:
+        text.append(f"  {verdict_text.state_line(verdict)}", style=_VERDICT_STYLES.get(verdict["state"], ""))
     if age_s > stale_s:
         text.append(f"  STALE: the daemon last wrote this {age_s:.0f} s ago", style="bold red")
-    return text
+    yield text
+    if verdict is not None:
+        yield from (Text(f"  {line}") for line in verdict_text.reason_lines(verdict, _REASONS_SHOWN))
+    present, expected = document["devices_present"], document["devices_expected"]
+    yield Text(
+        f"{_shown(present)} of {_shown(expected)} devices present"
+        f"  npu-smi {shown_safely(document['tool_version'])}  driver {shown_safely(document['driver_version'])}"
+    )
+
+
+def _verdicts(document: Document) -> Iterator[Text]:
+    """Parts whose state no finding below accounts for: held, on probation, by a person's word, not seen."""
+    standing = {(finding["subject"], finding["rule"]) for finding in document["findings"]}
+    for name, part in verdict_text.unhealthy_parts(document):
+        if all((part["subject"], reason["rule"]) in standing for reason in part["reasons"]):
+            continue
+        yield Text(f"  {name}: {verdict_text.state_line(part)}", style=_VERDICT_STYLES.get(part["state"], ""))
+        yield from (Text(f"    {line}") for line in verdict_text.reason_lines(part, _REASONS_SHOWN))
+
+
+def _verdict(verdict: Document | None) -> Text:
+    if verdict is None:
+        return Text(NOTHING)
+    return Text(verdict["state"], style=_VERDICT_STYLES.get(verdict["state"], ""))
 
 
 def _devices(document: Document) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold", collapse_padding=True)
-    for name in ("device_id", "NPU", "name", "health"):
+    # The names are short so that all of it fits 80 columns.
+    for name in ("id", "NPU", "name", "health", "verdict"):
         table.add_column(name, no_wrap=True)
-    for name in ("°C", "W", "AICore", "mem GiB", "ECC 1/2b", "procs"):
+    for name in ("°C", "W", "AICore", "mem GiB", "1b/2b", "procs"):
         table.add_column(name, justify="right", no_wrap=True)
     for device in document["devices"]:
-        table.add_row(*_row(device))
+        table.add_row(*_row(device, verdict_text.of_device(document, device["device_id"])))
     return table
 
 
-def _row(device: Document) -> Iterator[RenderableType]:
+def _row(device: Document, verdict: Document | None) -> Iterator[RenderableType]:
     health = device["health"] if device["present"] is not False else "unknown"
     gone = device["present"] is False
     yield device["device_id"]
     yield f"{device['npu']}.{device['chip']}"
     yield Text(shown_safely(device["name"]))
     yield Text("not present" if gone else health, style=_STYLES["unknown" if gone else health])
+    yield _verdict(verdict)
     yield _shown(device["temperature_celsius"].get("chip"), "{:.0f}")
     yield _shown(device["power_watts"], "{:.0f}")
     busy = device["utilization_ratio"]
@@ -129,16 +164,16 @@ def _row(device: Document) -> Iterator[RenderableType]:
 
 def _ports(document: Document) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold", collapse_padding=True)
-    for name in ("host port", "net device", "state", "physical"):
+    for name in ("host port", "net device", "state", "physical", "verdict"):
         table.add_column(name, no_wrap=True)
     for name in ("Gb/s", "downs", "errors"):
         table.add_column(name, justify="right", no_wrap=True)
     for port in document["ports"]:
-        table.add_row(*_port_row(port))
+        table.add_row(*_port_row(port, verdict_text.of_port(document, port["rdma_device"], port["port"])))
     return table
 
 
-def _port_row(port: Document) -> Iterator[RenderableType]:
+def _port_row(port: Document, verdict: Document | None) -> Iterator[RenderableType]:
     yield Text(shown_safely(f"{port['rdma_device']}/{port['port']}"))
     yield Text(shown_safely(port["netdev"]))
     if port["present"] is False:
@@ -148,6 +183,7 @@ def _port_row(port: Document) -> Iterator[RenderableType]:
         style = "dim" if unused else {True: "green", False: "red", None: "magenta"}[port["up"]]
         yield Text(shown_safely(port["state"]) + (", unused" if unused else ""), style=style)
     yield shown_safely(port["physical_state"])
+    yield _verdict(verdict)
     # Of a port that is not up the rate is a leftover or a default.
     yield _shown(port["rate_gbps"] if port["up"] is not False else None, "{:g}")
     yield _shown(port["link_downs"])
@@ -176,6 +212,8 @@ def _findings(document: Document) -> Iterator[Text]:
         style = "red" if finding["severity"] == "critical" else "yellow"
         yield Text(f"  {shown_safely(finding['summary'])}", style=style)
         yield Text(f"    {finding['alert']} ({', '.join(marks)}); next: {finding['action'].replace('_', ' ')}")
+        if finding["acknowledged"] is not None:
+            yield Text(f"    acknowledged {shown_safely(finding['acknowledged'])}")
         for evidence in finding["evidence"][:1]:
             yield Text(f"    check: {shown_safely(evidence['source'])}", style="dim")
 

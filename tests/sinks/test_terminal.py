@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from rich.console import Console
 
+from npu_watchd.model.fabric import PortKey
+from npu_watchd.model.finding import Action, Finding, Severity
 from npu_watchd.model.ids import DeviceKey
 from npu_watchd.model.jobs import Attribution, DeviceJobs, Job, Scheduler
 from npu_watchd.model.reading import NOT_READ_YET, Failure, FailureKind
-from npu_watchd.model.snapshot import Identity, Memory, Outcome, Port
+from npu_watchd.model.snapshot import Identity, Memory, Outcome
+from npu_watchd.model.verdict import Reason, State, Verdict
 from npu_watchd.sinks.terminal import exit_code, rendered
 from npu_watchd.sinks.web.api import snapshot_document
-from tests.sinks.build import device, outcome, tool_missing
+from tests.sinks.build import AT, device, outcome, tool_missing
 from tests.sinks.fabric import down_port, host_port, missing_port, npu_port, pcie_link, ports, unseen_port
+from tests.sinks.judged import BROKEN, PROGRESS, UNSEEN, judged, of_device, of_node, quarantined
 
 TIMEOUT = Failure(FailureKind.TIMEOUT, "npu-smi info -t ecc: no answer within 10 s")
 
@@ -32,11 +37,12 @@ def code(shown: Outcome, age_s: float = 1.0) -> int:
 
 @pytest.mark.parametrize("width", [80, 200])
 def test_a_quiet_node_fits_its_terminal(width: int) -> None:
-    assert screen(outcome([device(0), device(1)]), width) == [
-        "node-17  2 of 2 devices present  npu-smi 24.1.rc2  driver 24.1.rc2",
-        "device_id NPU name  health °C  W AICore  mem GiB ECC 1/2b procs",
-        "0         0.0 910B3 ok     46 94     0% 3.0/64.0      0/0     0",
-        "1         1.0 910B3 ok     46 94     0% 3.0/64.0      0/0     0",
+    assert screen(judged(outcome([device(0), device(1)]), of_node(), of_device(0), of_device(1)), width) == [
+        "node-17  healthy since 2026-09-21 12:13:20Z",
+        "2 of 2 devices present  npu-smi 24.1.rc2  driver 24.1.rc2",
+        "id NPU name  health verdict °C  W AICore  mem GiB 1b/2b procs",
+        "0  0.0 910B3 ok     healthy 46 94     0% 3.0/64.0   0/0     0",
+        "1  1.0 910B3 ok     healthy 46 94     0% 3.0/64.0   0/0     0",
     ]
 
 
@@ -56,12 +62,13 @@ BLIND = outcome(
 @pytest.mark.parametrize("width", [80, 200])
 def test_what_cannot_be_seen_is_named_once_a_cause(width: int) -> None:
     assert screen(BLIND, width) == [
-        "node-17  3 of 4 devices present  npu-smi 24.1.rc2  driver 24.1.rc2",
-        "device_id NPU name  health      °C  W AICore  mem GiB ECC 1/2b procs",
-        "0         0.0 910B3 critical    46 94     0% 3.0/64.0      0/0     0",
-        "1         1.0 910B3 not present  –  –      –        –        –     –",
-        "2         2.0 910B3 unknown     46 94     0% 3.0/64.0        –     0",
-        "3         3.0 910B3 ok          46 94     0% 3.0/64.0        –     0",
+        "node-17  no verdict yet",
+        "3 of 4 devices present  npu-smi 24.1.rc2  driver 24.1.rc2",
+        "id NPU name  health      verdict °C  W AICore  mem GiB 1b/2b procs",
+        "0  0.0 910B3 critical    –       46 94     0% 3.0/64.0   0/0     0",
+        "1  1.0 910B3 not present –        –  –      –        –     –     –",
+        "2  2.0 910B3 unknown     –       46 94     0% 3.0/64.0     –     0",
+        "3  3.0 910B3 ok          –       46 94     0% 3.0/64.0     –     0",
         "",
         "Active error codes",
         "  device 0: 80e01801 80c98008 8c084e00",
@@ -77,8 +84,9 @@ def test_what_cannot_be_seen_is_named_once_a_cause(width: int) -> None:
 @pytest.mark.parametrize("width", [80, 200])
 def test_a_node_without_the_tool_says_what_is_missing(width: int) -> None:
     assert screen(tool_missing(), width) == [
-        "node-17  – of – devices present  npu-smi –  driver –",
-        "device_id NPU name health °C W AICore mem GiB ECC 1/2b procs",
+        "node-17  no verdict yet",
+        "– of – devices present  npu-smi –  driver –",
+        "id NPU name health verdict °C W AICore mem GiB 1b/2b procs",
         "",
         "What we cannot see",
         "  npu_info: missing: npu-smi: not found on PATH",
@@ -91,14 +99,15 @@ def test_the_hosts_ports_are_a_table_of_their_own(width: int) -> None:
         host_port("mlx5_0"), down_port("mlx5_1"), missing_port("mlx5_2"), unseen_port("mlx5_3"),
         down_port("mlx5_4", expected=False),
     )  # fmt: skip
-    assert screen(outcome([device(0)], ports=which), width)[3:] == [
+    down = Verdict(PortKey("mlx5_1", 1), None, State.WATCH, AT.wall_s, (Reason("it is down"),))
+    assert screen(judged(outcome([device(0)], ports=which), of_node(State.WATCH), down), width)[-7:] == [
         "",
-        "host port net device state        physical Gb/s downs errors",
-        "mlx5_0/1  ens21np0   Active       LinkUp    200     0      0",
-        "mlx5_1/1  ens21np0   Down         Disabled    –     0      0",
-        "mlx5_2/1  –          missing      –           –     –      –",
-        "mlx5_3/1  –          –            –           –     –      –",
-        "mlx5_4/1  ens21np0   Down, unused Disabled    –     0      0",
+        "host port net device state        physical verdict Gb/s downs errors",
+        "mlx5_0/1  ens21np0   Active       LinkUp   –        200     0      0",
+        "mlx5_1/1  ens21np0   Down         Disabled watch      –     0      0",
+        "mlx5_2/1  –          missing      –        –          –     –      –",
+        "mlx5_3/1  –          –            –        –          –     –      –",
+        "mlx5_4/1  ens21np0   Down, unused Disabled –          –     0      0",
     ]
 
 
@@ -129,8 +138,77 @@ def test_a_wide_row_keeps_every_column_at_80() -> None:
         utilization_ratio={"npu": 1.0},
         memory={"hbm": Memory(131072 << 20, 131072 << 20)},
     )
-    line = screen(outcome([wide]), 80)[-1]
-    assert line == "7         7.0 Ascend950PR critical 105 1234   100% 128.0/128.0      0/0     0"
+    shown = judged(outcome([wide]), of_node(), quarantined(7))
+    line = next(line for line in screen(shown, 80) if line.startswith("7 "))
+    assert line == "7  7.0 Ascend950PR critical quarantine 105 1234   100% 128.0/128.0   0/0     0"
+
+
+ACKED = replace(
+    Finding(
+        rule="hbm_double_bit",
+        alert="NpuMemoryUncorrectableErrors",
+        subject=DeviceKey(3),
+        device_id="3",
+        severity=Severity.CRITICAL,
+        quarantines=True,
+        action=Action.RESET_DEVICE,
+        since_s=AT.wall_s - 7200,
+        summary=BROKEN.text,
+        evidence=(),
+    ),
+    acknowledged="by alice: ticket 123",
+)
+OUT = of_node(State.QUARANTINE, BROKEN, action=Action.RESET_DEVICE)
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_the_headline_is_the_nodes_verdict_and_a_finding_that_explains_a_device_is_told_once(width: int) -> None:
+    shown = replace(judged(outcome([device(3)]), OUT, quarantined(3)), findings=(ACKED,))
+    assert screen(shown, width) == [
+        "node-17  quarantine since 2026-09-21 12:13:20Z; next: reset device",
+        "  device 3: 2 uncorrectable HBM errors since its last reset",
+        "1 of 1 devices present  npu-smi 24.1.rc2  driver 24.1.rc2",
+        "id NPU name  health verdict    °C  W AICore  mem GiB 1b/2b procs",
+        "3  3.0 910B3 ok     quarantine 46 94     0% 3.0/64.0   0/0     0",
+        "",
+        "What is wrong",
+        "  device 3: 2 uncorrectable HBM errors since its last reset",
+        "    NpuMemoryUncorrectableErrors (critical, quarantine); next: reset device",
+        "    acknowledged by alice: ticket 123",
+    ]
+
+
+def test_what_is_held_on_probation_or_unseen_says_why_and_the_same_is_told_once() -> None:
+    shown = judged(
+        outcome([device(n) for n in range(5)]),
+        OUT,
+        of_device(0, State.UNKNOWN, UNSEEN, blind=True),
+        of_device(1, State.UNKNOWN, UNSEEN, blind=True),
+        of_device(2),
+        quarantined(3, held=True),
+        of_device(4, State.PROBATION, PROGRESS),
+    )
+    lines = screen(shown, 120)
+    assert lines[lines.index("What no finding explains") + 1 :] == [
+        "  devices 0, 1: unknown since 2026-09-21 12:13:20Z",
+        "    cannot be seen: npu-smi info -t ecc -i 1: no answer within 10 s",
+        "    blind: something without which nobody may call it healthy cannot be seen now",
+        "  device 3: quarantine since 2026-09-21 12:13:20Z; next: reset device",
+        "    device 3: 2 uncorrectable HBM errors since its last reset",
+        "    held: nothing of it is seen any longer; only a release ends it",
+        "  device 4: probation since 2026-09-21 12:13:20Z",
+        "    on probation: 3.5 h of 24 h without a fault, 0.5 h of 1 h at work; released by alice: reset",
+    ]
+
+
+def test_the_headline_names_three_reasons_and_counts_the_rest() -> None:
+    many = tuple(Reason(f"device {number}: ill") for number in range(16))
+    assert screen(judged(outcome(), of_node(State.UNKNOWN, *many)), 80)[1:5] == [
+        "  device 0: ill",
+        "  device 1: ill",
+        "  device 2: ill",
+        "  and 13 more",
+    ]
 
 
 def test_the_tools_words_cannot_steer_the_terminal() -> None:
@@ -140,10 +218,11 @@ def test_the_tools_words_cannot_steer_the_terminal() -> None:
         warnings=(evil,),
         tool_version=evil,
     )
+    shown = judged(shown, of_node(State.WATCH, Reason(evil)), of_device(0, State.WATCH, Reason(evil)))
     text = "\n".join(screen(shown, 200))
     assert "\x1b" not in text
     assert "\x07" not in text
-    assert text.count("[bold]x[/bold]") == 4
+    assert text.count("[bold]x[/bold]") == 6
 
 
 def test_a_stale_snapshot_says_so() -> None:
@@ -151,56 +230,47 @@ def test_a_stale_snapshot_says_so() -> None:
     assert "STALE" not in screen(outcome([device(0)]), 200, age_s=59.0)[0]
 
 
-@pytest.mark.parametrize(
-    ("changes", "expected"),
-    [
-        ({}, 0),
-        ({"health": "warning"}, 1),
-        ({"health": "alarm"}, 1),
-        ({"health": "critical"}, 2),
-        ({"health": "unknown"}, 3),
-        ({"vital_blind": True}, 3),
-        ({"health": "warning", "vital_blind": True}, 3),
-        ({"health": "critical", "vital_blind": True}, 2),
-    ],
-)
-def test_the_exit_code_is_the_worst_devices(changes: dict[str, Any], expected: int) -> None:
-    assert code(outcome([device(0), device(1, **changes)])) == expected
+def of(state: State, **changes: Any) -> Outcome:
+    return judged(outcome([device(0)]), of_node(state, **changes), of_device(0, state))
 
 
 @pytest.mark.parametrize(
-    ("port", "expected"),
+    ("state", "blind", "expected"),
     [
-        (host_port(), 0),
-        (down_port(), 1),
-        (missing_port(), 1),
-        (down_port(expected=False), 0),
-        (unseen_port(), 0),
+        (State.HEALTHY, False, 0),
+        (State.WATCH, False, 1),
+        (State.PROBATION, False, 1),
+        (State.QUARANTINE, False, 2),
+        (State.UNKNOWN, True, 3),
+        (State.UNKNOWN, False, 3),
+        (State.WATCH, True, 3),
+        (State.PROBATION, True, 3),
+        (State.QUARANTINE, True, 2),
+        (State.HEALTHY, True, 3),
     ],
 )
-def test_a_port_that_should_be_up_and_is_not_is_watched(port: Port, expected: int) -> None:
-    assert code(outcome([device(0)], ports=ports(port))) == expected
-    assert code(outcome([device(0, health="critical")], ports=ports(port))) == 2
-    assert code(outcome([device(0, health="unknown")], ports=ports(port))) == 3
+def test_the_exit_code_is_the_nodes_verdict_and_what_is_vital_and_not_seen_is_unknown(
+    state: State, blind: bool, expected: int
+) -> None:
+    assert code(of(state, blind=blind)) == expected
 
 
-def test_an_npus_link_and_a_narrow_link_change_no_exit_code_until_they_are_judged() -> None:
-    assert code(outcome([device(0, roce=npu_port(link_up=False), pcie_link=pcie_link(path_lanes=4))])) == 0
+def test_a_healthy_device_does_not_make_up_for_the_node() -> None:
+    shown = judged(outcome([device(0)]), of_node(State.QUARANTINE), of_device(0))
+    assert code(shown) == 2
 
 
-def test_a_device_short_is_unknown() -> None:
-    assert code(outcome([device(0), device(1, present=False)])) == 3
-    assert code(outcome([device(0)], devices_expected=2)) == 3
-
-
-def test_nothing_seen_is_unknown_and_never_healthy() -> None:
+def test_what_was_never_judged_is_unknown_and_never_healthy() -> None:
+    assert code(outcome([device(0)])) == 3
     assert code(tool_missing()) == 3
-    assert code(outcome([device(0)], devices_present=None)) == 3
-    assert code(outcome([], devices_expected=None, devices_present=0)) == 3
+    document = dict(snapshot_document(of(State.HEALTHY)))
+    document["verdicts"][0]["state"] = "of a later version"
+    assert exit_code(document, 1.0) == 3
 
 
-def test_a_stale_snapshot_is_unknown() -> None:
-    assert code(outcome([device(0)]), age_s=61.0) == 3
+def test_a_stale_snapshot_is_unknown_whatever_it_says() -> None:
+    assert [code(of(state), age_s=61.0) for state in State] == [3, 3, 3, 3, 3]
+    assert exit_code(snapshot_document(of(State.HEALTHY)), 61.0, stale_s=90.0) == 0
 
 
 def test_a_job_is_shown_with_how_long_its_ranks_wait_for_each_other() -> None:
