@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 import click
 
 from npu_watchd import __version__
+from npu_watchd.cli_gate import check
 from npu_watchd.cli_journal import events, explain
+from npu_watchd.cli_people import COMMANDS
 from npu_watchd.command import BAD_CONFIG, FAILED, NO_DAEMON, OK, complain, config_option, load, probe_defaults
 
 if TYPE_CHECKING:
@@ -87,6 +89,7 @@ def _serve(settings: configs.Config, *, announce: bool, host_mounts: bool = Fals
     """Run the daemon until it is told to stop."""
     from npu_watchd.codes.overrides import OverridesError
     from npu_watchd.daemon import Daemon
+    from npu_watchd.lease import OccupiedError
     from npu_watchd.logbook import open_logbook
     from npu_watchd.sinks.systemd import Notifier
     from npu_watchd.sinks.web.listen import ListenError
@@ -99,7 +102,7 @@ def _serve(settings: configs.Config, *, announce: bool, host_mounts: bool = Fals
         daemon.open()
     except (WebConfigError, OverridesError) as error:
         return complain(str(error), BAD_CONFIG)
-    except ListenError as error:
+    except (ListenError, OccupiedError) as error:
         return complain(str(error), FAILED)
 
     def say_where() -> None:
@@ -124,6 +127,7 @@ def status(group_file: Path | None, as_json: bool, config_file: Path | None) -> 
 
     from npu_watchd.daemon import clock
     from npu_watchd.sinks import snapshot_file, terminal
+    from npu_watchd.sinks.published_file import stale_after_s
 
     # 2 would say quarantine.
     settings = load(config_file or group_file, otherwise=NO_DAEMON)
@@ -134,7 +138,7 @@ def status(group_file: Path | None, as_json: bool, config_file: Path | None) -> 
         sys.exit(complain(f"no daemon runs here: {error.filename} does not exist; {cure}", NO_DAEMON))
     except (OSError, ValueError) as error:
         sys.exit(complain(str(error), NO_DAEMON))
-    age_s, stale_s = clock().wall_s - document["at"], terminal.stale_after_s(settings.engine.cycle_s)
+    age_s, stale_s = clock().wall_s - document["at"], stale_after_s(settings.engine.cycle_s)
     if as_json:
         click.echo(raw.decode())
     else:
@@ -292,5 +296,5 @@ def reference(check: bool) -> None:
     sys.exit(regenerate(check=check))
 
 
-for command in (events, explain):
+for command in (events, explain, check, *COMMANDS):
     main.add_command(command)

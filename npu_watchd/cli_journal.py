@@ -139,7 +139,7 @@ def _explain_verdict(settings: Config) -> None:
     from npu_watchd.config import limits_of
     from npu_watchd.daemon import clock
     from npu_watchd.sinks import snapshot_file
-    from npu_watchd.sinks.terminal import stale_after_s
+    from npu_watchd.sinks.published_file import stale_after_s
     from npu_watchd.sinks.verdict_text import Terms, verdict_story
 
     document = None

@@ -19,18 +19,19 @@ from apscheduler.schedulers.background import BackgroundScheduler
 from npu_watchd import __version__, config
 from npu_watchd.catalogue import CATALOGUE
 from npu_watchd.codes.overrides import OverridesError
+from npu_watchd.control import ControlSocket
 from npu_watchd.docket import Docket
 from npu_watchd.herald import Herald
 from npu_watchd.lanes import Lanes, node_name
+from npu_watchd.lease import Lease
 from npu_watchd.model.reading import Failure, Tick
 from npu_watchd.model.snapshot import Engine, Outcome
 from npu_watchd.parsers.pcie import aer_line
 from npu_watchd.parsers.tool_log import failures_in
 from npu_watchd.rules import RULE_IDS
 from npu_watchd.sinks.metrics import Exposition
-from npu_watchd.sinks.snapshot_file import SnapshotFile
+from npu_watchd.sinks.runtime_files import RuntimeFiles
 from npu_watchd.sinks.systemd import Notifier
-from npu_watchd.sinks.web.api import snapshot_json
 from npu_watchd.sinks.web.publication import Published
 from npu_watchd.sinks.web.server import WebServer
 from npu_watchd.sources.files import Root
@@ -89,13 +90,17 @@ class Daemon:
         self._runner = ToolRunner(clock=time.monotonic, through=tools_through)
         self._docket = Docket(settings, clock, self._warn)
         self._lanes = Lanes(
-            settings, _boot_id(settings), self._runner.run, clock, self._stop, code_tier=self._docket.code_tier
+            settings, boot_id_of(settings), self._runner.run, clock, self._stop, code_tier=self._docket.code_tier
         )
         self._board = self._lanes.board
         self._tool_log = ToolLog(settings.paths.npu_tool_log)
         self._kernel_log = KernelLog(settings.paths.dev / "kmsg")
         self._oom_reader = OomReader()
-        self._snapshot_file = SnapshotFile(settings.paths.runtime_dir)
+        self._files = RuntimeFiles(settings.paths.runtime_dir)
+        self._lease = Lease((settings.paths.state_dir, settings.paths.runtime_dir))
+        self._control = ControlSocket(
+            settings.paths.runtime_dir, self._docket, clock, self._warn, lambda: self._hurry_cycle(0.0)
+        )
         self._herald = Herald(log)
         self._web = WebServer(
             tuple(settings.web.listen),
@@ -119,7 +124,9 @@ class Daemon:
         return self._web.urls
 
     def open(self) -> None:
-        """Open the ports, and take up what was kept. Raises ListenError."""
+        """Open the ports, and take up what was kept. Raises ListenError, and OccupiedError for a second daemon."""
+        for trouble in self._lease.take():
+            self._warn("lease_failed", error=trouble, costs="a second daemon would not be kept from starting")
         self._web.start()
         self._docket.open(__version__)
 
@@ -152,6 +159,7 @@ class Daemon:
         self._scheduler.start()
         # Not jobs: a lane's look costs some ten microseconds, and APScheduler's planning of one half a millisecond.
         self._lanes.start(self._worked, self._lane_failed)
+        self._control.open()
 
     def _keep_watch(self, woken: socket.socket) -> None:
         """Until told to stop: see the clock jump, and take a new config."""
@@ -180,8 +188,9 @@ class Daemon:
         self._runner.close()
         self._scheduler.shutdown(wait=False)
         self._web.stop()
+        self._control.close()
         self._docket.close()
-        self._snapshot_file.remove()
+        self._files.remove()
         self._log.info("stopped")
 
     def _worked(self, probe: str) -> None:
@@ -244,7 +253,7 @@ class Daemon:
         outcome = Outcome(snapshot, engine, judged.findings, self._docket.journal, judged.verdicts)
         exposition = Exposition(outcome, CATALOGUE)
         before, self._published = self._published, Published(outcome, exposition)
-        self._herald.tell_file(self._snapshot_file.write(snapshot_json(outcome)))
+        self._herald.tell_file(self._files.write(outcome, self._settings.engine.cycle_s))
         if before is not None:
             self._herald.tell_left_out(before.exposition.problems_met)
         self._herald.tell(judged)
@@ -278,7 +287,8 @@ class Daemon:
         self._told.add(number)
 
 
-def _boot_id(settings: config.Config) -> str | None:
+def boot_id_of(settings: config.Config) -> str | None:
+    """Of this boot; None where the kernel does not tell it."""
     found = Root(settings.paths.procfs).read_text("sys/kernel/random/boot_id")
     return None if isinstance(found, Failure) else found.strip() or None
 

@@ -90,6 +90,8 @@ class Docket:
         """Carry out a person's decision at once; the next cycle shows what it leads to."""
         with self._turn:
             answer, events = self._judging.decide(decision)
+            for event in events:
+                self._log(event.kind, device_id=event.device_id, text=event.text)
             if events:
                 self._archive.keep(self._batch(events, self._judging.findings), decision.at_s)
             return answer
@@ -99,6 +101,12 @@ class Docket:
         """As they stand now, also between two cycles."""
         with self._turn:
             return self._judging.bench.verdicts
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Likewise."""
+        with self._turn:
+            return self._judging.findings
 
     def _judge(self, snapshot: Snapshot, abandoned: Mapping[str, int]) -> Judged:
         with self._lock:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import structlog
 
 from npu_watchd.decide.cycle import Judged
+from npu_watchd.model.verdict import State
 
 _GOOD = frozenset({"finding_resolved", "finding_seen_again"})
+_VERDICTS = frozenset({"verdict_changed", "node_verdict_changed"})
 
 
 class Herald:
@@ -28,6 +30,9 @@ class Herald:
             if event.rule is not None:
                 say = self._log.info if event.kind in _GOOD else self._log.warning
                 say(event.kind, rule=event.rule, device_id=event.device_id, text=event.text)
+            elif event.kind in _VERDICTS:
+                say = self._log.info if event.facts["state"] == State.HEALTHY else self._log.warning
+                say(event.kind, device_id=event.device_id, text=event.text)
         for rule, fault in judged.faults.items():
             if rule not in self._faulty:
                 self._log.error("rule_failed", rule=rule, error=fault, costs="its findings are held, the others go on")

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 from npu_watchd.decide.case import Case, Word, still_excused
 from npu_watchd.decide.sights import Sight
@@ -203,7 +204,10 @@ def _told(case: Case, sight: Sight | None, found: Found, limits: Limits) -> Case
     if case.state is State.PROBATION:
         reasons, action = (Reason(_progress(case, sight, limits)), *reasons), action or Action.OBSERVE
     if case.maintenance is not None:
-        reasons = (Reason(f"maintenance, {_word(case.maintenance.by, case.maintenance.reason)}"), *reasons)
+        reasons = (
+            Reason(f"maintenance{_until(case.maintenance)}, {_word(case.maintenance.by, case.maintenance.reason)}"),
+            *reasons,
+        )
     if case.blind:
         reasons = (*reasons, *_blindness(sight, found))
         unread = sight is not None and sight.unread and not found.blinding
@@ -247,6 +251,12 @@ def _progress(case: Case, sight: Sight | None, limits: Limits) -> str:
 
 def _reason(finding: Finding) -> Reason:
     return Reason(finding.summary + (" (held: it cannot be seen now)" if finding.held else ""), finding.rule)
+
+
+def _until(word: Word) -> str:
+    if word.until_s is None:
+        return ""
+    return f" until {datetime.fromtimestamp(word.until_s, UTC).strftime('%Y-%m-%d %H:%MZ')}"
 
 
 def _word(by: str, reason: str) -> str:

@@ -57,6 +57,7 @@ def node_verdict(own: Verdict, parts: Iterable[Verdict], node_when: NodeWhen) ->
         action=action or next((part.action for part in guilty if part.action), None),
         held=state is State.QUARANTINE and all(one.held for one in (*guilty, own) if one.state is State.QUARANTINE),
         blind=own.blind or any(part.blind for part in parts),
+        own_state=own.state,
         revision=max([own.revision, *(part.revision for part in parts)]),
     )
 

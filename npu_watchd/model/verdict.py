@@ -54,6 +54,8 @@ class Verdict:
     """True: in quarantine, though nothing that quarantines is seen any longer: only a person's release ends it."""
     blind: bool = False
     """True: something without which nobody may call it healthy cannot be seen now."""
+    own_state: State | None = None
+    """Of the node: for itself, without its parts; None of all others."""
     revision: int = 0
     """Number of the journal's line that brought this state: a decision that was made on an older one is refused."""
 

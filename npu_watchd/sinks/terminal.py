@@ -13,6 +13,7 @@ from npu_watchd.model.reading import NOT_READ_YET
 from npu_watchd.model.verdict import State
 from npu_watchd.sinks import verdict_text
 from npu_watchd.sinks.plaintext import clean
+from npu_watchd.sinks.published_file import STALE_AFTER_S
 
 Document = Mapping[str, Any]
 """The JSON of `/api/v1/snapshot` (docs/api.md)."""
@@ -34,10 +35,6 @@ _LINE_MAX = 500
 """Characters of a tool's words that are shown: all of a failure's detail, but not a page."""
 
 
-STALE_AFTER_S = 60.0
-"""A dozen cycles at the default of 5 s; assumption."""
-
-
 def exit_code(document: Document, age_s: float, stale_s: float = STALE_AFTER_S) -> int:
     """0 healthy, 1 watch or probation, 2 quarantine, 3 unknown; of the node's verdict, as `check` counts (DESIGN 5).
 
@@ -52,11 +49,6 @@ def exit_code(document: Document, age_s: float, stale_s: float = STALE_AFTER_S) 
     if verdict["blind"]:
         return UNKNOWN
     return {State.HEALTHY: HEALTHY, State.WATCH: WATCH, State.PROBATION: WATCH}.get(verdict["state"], UNKNOWN)
-
-
-def stale_after_s(cycle_s: float) -> float:
-    """Age from which a snapshot says nothing of the present: a daemon with long cycles writes as rarely."""
-    return max(STALE_AFTER_S, 3 * cycle_s)
 
 
 def rendered(document: Document, age_s: float, stale_s: float = STALE_AFTER_S) -> RenderableType:

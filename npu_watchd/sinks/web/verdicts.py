@@ -41,6 +41,7 @@ def verdict_document(verdict: Verdict) -> dict[str, Any]:
         "rdma_device": port.rdma_device if port else None,
         "port": port.port if port else None,
         "state": verdict.state.value,
+        "own_state": None if verdict.own_state is None else verdict.own_state.value,
         "since": verdict.since_s,
         "action": None if verdict.action is None else verdict.action.value,
         "held": verdict.held,

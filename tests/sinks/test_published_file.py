@@ -1,4 +1,4 @@
-"""A reader of snapshot.json sees a whole document, or none."""
+"""A reader of a published file sees a whole document, or none."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from npu_watchd.sinks.snapshot_file import SnapshotFile
+from npu_watchd.sinks.published_file import PublishedFile
 
 
 def test_the_file_holds_the_newest_document(tmp_path: Path) -> None:
     runtime = tmp_path / "run" / "npu-watchd"
-    file = SnapshotFile(runtime)
+    file = PublishedFile(runtime, "snapshot.json")
     assert file.write(b"{}") is None
     assert file.write(b'{"node": "node-17"}') is None
     assert [(entry.name, entry.read_bytes()) for entry in runtime.iterdir()] == [
@@ -22,7 +22,7 @@ def test_the_file_holds_the_newest_document(tmp_path: Path) -> None:
 
 
 def test_a_reader_never_sees_half_of_one(tmp_path: Path) -> None:
-    file = SnapshotFile(tmp_path)
+    file = PublishedFile(tmp_path, "snapshot.json")
     documents = (b"a" * 200_000, b"b" * 100_000)
     file.write(documents[0])
     stop = threading.Event()
@@ -44,7 +44,7 @@ def test_a_reader_never_sees_half_of_one(tmp_path: Path) -> None:
 
 
 def test_whoever_holds_the_old_document_keeps_it(tmp_path: Path) -> None:
-    file = SnapshotFile(tmp_path)
+    file = PublishedFile(tmp_path, "snapshot.json")
     file.write(b"old")
     with (tmp_path / "snapshot.json").open("rb") as held:
         file.write(b"new")
@@ -54,7 +54,7 @@ def test_whoever_holds_the_old_document_keeps_it(tmp_path: Path) -> None:
 
 def test_a_directory_that_cannot_be_made_is_reported_with_its_path(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    problem = SnapshotFile(tmp_path / "file" / "run").write(b"{}")
+    problem = PublishedFile(tmp_path / "file" / "run", "snapshot.json").write(b"{}")
     assert problem is not None
     assert str(tmp_path / "file") in problem
     assert "Not a directory" in problem
@@ -63,7 +63,7 @@ def test_a_directory_that_cannot_be_made_is_reported_with_its_path(tmp_path: Pat
 def test_a_path_that_is_taken_is_reported_and_the_next_write_may_succeed(tmp_path: Path) -> None:
     blocked = tmp_path / "snapshot.new"
     blocked.mkdir()
-    file = SnapshotFile(tmp_path)
+    file = PublishedFile(tmp_path, "snapshot.json")
     assert file.write(b"{}") == f"{blocked}: Is a directory"
     blocked.rmdir()
     assert file.write(b"{}") is None
@@ -73,7 +73,7 @@ def test_a_full_disk_leaves_the_old_document(tmp_path: Path) -> None:
     full = Path("/dev/full")
     if not full.exists():
         pytest.skip("this system has no /dev/full to stand for a full disk")
-    file = SnapshotFile(tmp_path)
+    file = PublishedFile(tmp_path, "snapshot.json")
     file.write(b"old")
     (tmp_path / "snapshot.new").symlink_to(full)
     problem = file.write(b"new")
@@ -83,7 +83,7 @@ def test_a_full_disk_leaves_the_old_document(tmp_path: Path) -> None:
 
 
 def test_a_daemon_that_ends_takes_its_file_along(tmp_path: Path) -> None:
-    file = SnapshotFile(tmp_path)
+    file = PublishedFile(tmp_path, "snapshot.json")
     file.remove()
     file.write(b"{}")
     file.remove()
