@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from operator import attrgetter
 from types import FrameType
 
@@ -24,6 +25,8 @@ from npu_watchd.docket import Docket
 from npu_watchd.herald import Herald
 from npu_watchd.lanes import Lanes, node_name
 from npu_watchd.lease import Lease
+from npu_watchd.memory import ledger, store
+from npu_watchd.memory.counters import FOLLOWED
 from npu_watchd.model.reading import Failure, Tick
 from npu_watchd.model.snapshot import Engine, Outcome
 from npu_watchd.parsers.pcie import aer_line
@@ -32,6 +35,7 @@ from npu_watchd.rules import RULE_IDS
 from npu_watchd.sinks.metrics import Exposition
 from npu_watchd.sinks.runtime_files import RuntimeFiles
 from npu_watchd.sinks.systemd import Notifier
+from npu_watchd.sinks.web.history import CounterHistory
 from npu_watchd.sinks.web.publication import Published
 from npu_watchd.sinks.web.server import WebServer
 from npu_watchd.sources.files import Root
@@ -108,6 +112,7 @@ class Daemon:
             lambda: self._published,
             self._warn,
             monotonic=time.monotonic,
+            counters=CounterHistory(FOLLOWED, partial(ledger.read, settings.paths.state_dir / store.NAME)),
         )
         self._scheduler = BackgroundScheduler(
             executors={name: ThreadPoolExecutor(1) for name in ("engine", "files")},

@@ -158,7 +158,7 @@ def _checked(*words: str) -> tuple[int, str, str]:
 def _config(folder: Path, more: str = "") -> str:
     file = folder / "config.toml"
     file.write_text(
-        f'[paths]\nruntime_dir = "{folder}"\nstate_dir = "{folder}/state"\nprocfs = "{folder}/none"\n{more}'
+        f'[paths]\nruntime_dir = "{folder}"\nstate_dir = "{folder.parent}/state"\nprocfs = "{folder}/none"\n{more}'
     )
     return str(file)
 

@@ -17,21 +17,26 @@ _CODE = 0xFF
 def read(
     path: Path, since_s: float = 0.0, device_id: str | None = None, limit: int = 1000, after: int = 0
 ) -> tuple[Event, ...] | Failure:
-    """As `select`, over a connection of its own that can write nothing.
-
-    A database in WAL mode wants its -shm file; where there is none, no daemon has it open and the file stands still.
-    """
+    """As `select`, over a connection of its own that can write nothing."""
     if not path.is_file():
         return Failure(FailureKind.MISSING, f"{path}: no such file; has the daemon run on this node?")
-    still = "" if Path(f"{path}-wal").exists() else "&immutable=1"
     try:
-        db = sqlite3.connect(f"file:{quote(str(path))}?mode=ro{still}", uri=True, timeout=1.0)
+        db = read_only(path)
         try:
             return select(db, since_s, device_id, limit, after)
         finally:
             db.close()
     except sqlite3.Error as error:
         return failure_of(path, error)
+
+
+def read_only(path: Path) -> sqlite3.Connection:
+    """A connection that can write nothing. Raises sqlite3.Error.
+
+    A database in WAL mode wants its -shm file; where there is none, no daemon has it open and the file stands still.
+    """
+    still = "" if Path(f"{path}-wal").exists() else "&immutable=1"
+    return sqlite3.connect(f"file:{quote(str(path))}?mode=ro{still}", uri=True, timeout=1.0)
 
 
 def select(

@@ -29,6 +29,8 @@ _VERDICT_STYLES = {
     State.UNKNOWN: "magenta",
 }
 _REASONS_SHOWN = 3
+_REASON_MAX = 155
+"""Two lines of 80 columns."""
 _GIB = 1024**3
 NOTHING = "–"
 _LINE_MAX = 500
@@ -99,7 +101,7 @@ def _headline(document: Document, age_s: float, stale_s: float) -> Iterator[Text
         text.append(f"  STALE: the daemon last wrote this {age_s:.0f} s ago", style="bold red")
     yield text
     if verdict is not None:
-        yield from (Text(f"  {line}") for line in verdict_text.reason_lines(verdict, _REASONS_SHOWN))
+        yield from (Text(f"  {line}") for line in verdict_text.reason_lines(verdict, _REASONS_SHOWN, _REASON_MAX))
     present, expected = document["devices_present"], document["devices_expected"]
     yield Text(
         f"{_shown(present)} of {_shown(expected)} devices present"

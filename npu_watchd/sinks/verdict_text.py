@@ -47,10 +47,10 @@ def state_line(verdict: Document) -> str:
     return f"{verdict['state']} since {at}{action}"
 
 
-def reason_lines(verdict: Document, most: int = 20) -> Iterator[str]:
-    """Why, the worst first; then what else a reader must know of it."""
+def reason_lines(verdict: Document, most: int = 20, width: int = _LINE_MAX) -> Iterator[str]:
+    """Why, the worst first; then what else a reader must know of it. width: characters of a reason."""
     reasons = verdict["reasons"]
-    yield from (clean(reason["text"], _LINE_MAX) for reason in reasons[:most])
+    yield from (clean(reason["text"], width) for reason in reasons[:most])
     if len(reasons) > most:
         yield f"and {len(reasons) - most} more"
     if verdict["held"]:
@@ -59,10 +59,10 @@ def reason_lines(verdict: Document, most: int = 20) -> Iterator[str]:
         yield "blind: something without which nobody may call it healthy cannot be seen now"
 
 
-def verdict_lines(verdict: Document) -> Iterator[str]:
+def verdict_lines(verdict: Document, most: int = 20) -> Iterator[str]:
     """As `explain device` begins, indented by two."""
     yield f"  verdict {state_line(verdict)}"
-    yield from (f"    {line}" for line in reason_lines(verdict))
+    yield from (f"    {line}" for line in reason_lines(verdict, most))
 
 
 def unhealthy_parts(document: Document) -> Iterator[tuple[str, Document]]:
@@ -114,7 +114,8 @@ def _node_story(document: Document) -> Iterator[str]:
     if verdict is None:
         yield "  nothing has been judged yet"
         return
-    yield from verdict_lines(verdict)
+    # Its parts tell their own below.
+    yield from verdict_lines(verdict, 3)
     parts = list(unhealthy_parts(document))
     yield ""
     yield "parts that are not healthy"

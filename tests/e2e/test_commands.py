@@ -45,10 +45,12 @@ def test_status_is_a_table_a_document_and_an_exit_code(tool: FakeTool, health: s
         table = command("status", "--config", tool.config)
         document = command("status", "--json", "--config", tool.config)
     assert (table.code, table.err) == (code, "")
-    assert table.out.startswith("e2e  2 of 2 devices present  npu-smi 25.5.1  driver 25.5.1\n")
+    verdict = {0: "healthy", 1: "watch", 2: "quarantine"}[code]
+    assert table.out.startswith(f"e2e  {verdict} since ")
+    assert "\n2 of 2 devices present  npu-smi 25.5.1  driver 25.5.1\n" in table.out
     rows = [line.split() for line in table.out.splitlines()]
-    assert ["0", "0.0", "910B3", "ok"] in [row[:4] for row in rows]
-    assert ["1", "1.0", "910B3", state] in [row[:4] for row in rows]
+    assert ["0", "0.0", "910B3", "ok", "healthy"] in [row[:5] for row in rows]
+    assert ["1", "1.0", "910B3", state, verdict] in [row[:5] for row in rows]
     assert "\x1b" not in table.out, "no colours into a pipe"
     assert document.code == code
     devices = json.loads(document.out)["devices"]

@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,8 @@ from tests.e2e.fake_tool import FakeTool
 from tests.e2e.harness import PROGRAM, Daemon, Running, command, running, until
 from tests.e2e.small_node import HURRIED, ILL, with_errors
 
-LINE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8}Z  ([a-z_]+) +(.+)")
+AT = "[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8}Z"
+LINE = re.compile(rf"{AT}  ([a-z_]+) +(.+)")
 
 
 @pytest.fixture
@@ -71,7 +73,7 @@ def test_followed_events_come_as_they_are_written_until_ctrl_c(tool: FakeTool, d
     ) as following:
         until(lambda: any("finding_opened" in line for line in following.lines), "what was")
         tool.shows(with_errors())
-        until(lambda: daemon.findings() == [], "the finding is over")
+        until(lambda: daemon.finding("hbm_double_bit") is None, "the finding is over")
         until(lambda: any("finding_resolved" in line for line in following.lines), "what comes")
         told = list(following.lines)
         if as_json:
@@ -79,7 +81,7 @@ def test_followed_events_come_as_they_are_written_until_ctrl_c(tool: FakeTool, d
             assert numbers == sorted(set(numbers)), "each once"
         else:
             assert all(LINE.fullmatch(line) for line in told)
-            assert len([line for line in told if "finding_opened" in line]) == 1
+            assert len([line for line in told if "finding_opened" in line and "out of use" not in line]) == 1
         code, _ = following.stop(signal.SIGINT)
         assert following.process.stderr is not None
         assert (code, b"Traceback" in following.process.stderr.read()) == (0, False)
@@ -90,7 +92,9 @@ def test_explain_device_tells_who_it_is_what_stands_and_what_happened(tool: Fake
     assert (said.code, said.err) == (0, "")
     lines = said.out.splitlines()
     assert lines[0] == f"device {ILL}"
-    assert lines[1].startswith("  910B3, NPU 1 chip 0, ")
+    assert re.fullmatch(rf"  verdict quarantine since {AT}; next: reset device", lines[1])
+    assert lines[2] == f"    device {ILL}: 2 uncorrectable HBM errors since its last reset"
+    assert lines[3].startswith("  910B3, NPU 1 chip 0, ")
     assert (
         f"NpuMemoryUncorrectableErrors (critical): device {ILL}: 2 uncorrectable HBM errors since its last reset"
         in lines
@@ -118,9 +122,42 @@ def test_status_shows_what_stands(tool: FakeTool, daemon: Daemon) -> None:
     assert "NpuMemoryUncorrectableErrors" in said.out
     document = command("status", "--json", "--config", tool.config)
     assert document.code == 2
-    assert [finding["rule"] for finding in json.loads(document.out)["findings"]] == ["hbm_double_bit"]
+    assert [finding["rule"] for finding in json.loads(document.out)["findings"]] == [
+        "hbm_double_bit",
+        "quarantine",
+    ]
     tool.shows(with_errors())
-    until(lambda: command("status", "--config", tool.config).code == 0, "all is well")
+    until(lambda: daemon.finding("hbm_double_bit") is None, "the errors are no longer seen")
+    held = command("status", "--config", tool.config)
+    assert held.code == 2, "only a release ends a quarantine"
+    assert "    held: nothing of it is seen any longer; only a release ends it" in held.out.splitlines()
+    told = command("explain", "verdict", "--config", tool.config)
+    assert (told.code, told.err) == (0, "")
+    assert re.fullmatch(rf"  verdict quarantine since {AT}; next: reset device", told.out.splitlines()[1])
+
+
+def test_explain_verdict_needs_no_daemon_to_say_what_leads_out_of_a_state(tool: FakeTool) -> None:
+    said = command("explain", "verdict", "--config", tool.config)
+    assert (said.code, said.err) == (0, "")
+    assert said.out.startswith("no daemon runs here, so there is no verdict; what the states would mean:\n")
+    assert "npu-watchd release device N --reason TEXT" in said.out
+
+
+def test_the_api_tells_how_a_counter_grew_from_what_is_on_disk(tool: FakeTool, daemon: Daemon) -> None:
+    metric = "npu_device_memory_errors_total"
+    tool.shows(with_errors(double_bit=5))
+
+    def grown() -> dict[str, Any] | None:
+        answer = daemon.get(f"/api/v1/history?metric={metric}&device_id={ILL}")
+        assert answer.status == 200, answer.body
+        found = [one for one in json.loads(answer.body)["series"] if one["labels"]["kind"] == "double_bit"]
+        return found[0] if found and found[0]["points"] else None
+
+    until(grown, "the growth is on disk")
+    told = grown()
+    assert told is not None
+    assert (told["labels"], told["value"]) == ({"device_id": ILL, "kind": "double_bit", "memory": "hbm"}, 5.0)
+    assert [point["grown"] for point in told["points"]] == [3.0], "the first two were there when we came"
 
 
 def test_events_where_no_daemon_ever_ran_say_so(tool: FakeTool, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from npu_watchd.catalogue import Kind, NodeFamily
 from npu_watchd.model.snapshot import Outcome
 from npu_watchd.sinks.metrics import Exposition
 from npu_watchd.sinks.web import Published, WebServer
+from npu_watchd.sinks.web.history import CounterHistory
 from npu_watchd.sinks.web.registry import DEFAULT_LIMITS, Limits
 from tests.sinks.build import AT, device, outcome
 
@@ -74,6 +75,7 @@ def serving(
     limits: Limits = DEFAULT_LIMITS,
     families: tuple[Any, ...] = FAMILIES,
     first_cycle: bool = True,
+    counters: CounterHistory | None = None,
 ) -> Iterator[Serving]:
     """A server that shows this outcome (a quiet device where none is given), or nothing yet."""
     shown = shown or outcome([device(0)])
@@ -91,6 +93,7 @@ def serving(
         # The outcome's own clock, so that what it shows is fresh.
         monotonic=lambda: AT.mono_s + time.monotonic() - started,
         limits=limits,
+        counters=counters,
     )
     run = Serving(server, Published(shown, Exposition(shown, families)) if first_cycle else None, logged)
     server.start()

@@ -76,7 +76,7 @@ def test_an_unknown_path_is_answered_with_the_paths_there_are(run: Serving) -> N
     assert answer.status == 404
     assert answer.body.decode() == (
         "no such path; there are:\n/\n/metrics\n/-/healthy\n/-/ready\n"
-        "/api/v1/snapshot\n/api/v1/findings\n/api/v1/events\n"
+        "/api/v1/snapshot\n/api/v1/findings\n/api/v1/verdicts\n/api/v1/events\n/api/v1/history\n"
     )
 
 

@@ -16,6 +16,7 @@ from npu_watchd.sinks.instants import instant
 from npu_watchd.sinks.web.access import Admission, BasicAuth, RateLimit
 from npu_watchd.sinks.web.api import encoded
 from npu_watchd.sinks.web.events import Log
+from npu_watchd.sinks.web.history import PARAMETERS, CounterHistory, answer
 from npu_watchd.sinks.web.negotiation import gzip_accepted, metrics_format
 from npu_watchd.sinks.web.page import CONTENT_SECURITY_POLICY
 from npu_watchd.sinks.web.publication import Documents, Published
@@ -23,7 +24,7 @@ from npu_watchd.sinks.web.settings import LiveSettings
 
 PATHS = (
     *("/", "/metrics", "/-/healthy", "/-/ready"),
-    *("/api/v1/snapshot", "/api/v1/findings", "/api/v1/verdicts", "/api/v1/events"),
+    *("/api/v1/snapshot", "/api/v1/findings", "/api/v1/verdicts", "/api/v1/events", "/api/v1/history"),
 )
 
 TEXT = "text/plain; charset=utf-8"
@@ -56,8 +57,11 @@ class Application:
         settings: LiveSettings,
         monotonic: Callable[[], float],
         log: Log,
+        counters: CounterHistory | None = None,
     ) -> None:
+        """counters: None where no history is kept."""
         self._publication = publication
+        self._counters = counters
         self._settings = settings
         self._monotonic = monotonic
         self._log = log
@@ -74,6 +78,7 @@ class Application:
             "/api/v1/findings": lambda _: self._document(Documents.findings),
             "/api/v1/verdicts": lambda _: self._document(Documents.verdicts),
             "/api/v1/events": self._events,
+            "/api/v1/history": self._history,
             "/-/healthy": lambda _: text(200, "healthy: the process answers"),
             "/-/ready": lambda _: self._ready(),
         }
@@ -170,26 +175,45 @@ class Application:
         return Reply(200, made(documents), JSON)
 
     def _events(self, environ: Environ) -> Reply:
-        try:
-            given = parse_qs(environ.get("QUERY_STRING", ""), keep_blank_values=True, max_num_fields=20)
-        except ValueError as error:
-            return Reply(400, encoded({"error": f"this query cannot be read: {error}"}), JSON)
-        unknown = sorted(given.keys() - {"since", "device_id"})
-        if unknown:
-            return Reply(400, encoded({"error": f"{unknown[0]}: there are since and device_id"}), JSON)
+        given = query(environ, ("since", "device_id"))
+        if isinstance(given, Reply):
+            return given
         published = self._publication()
         now_s = published.outcome.snapshot.at.wall_s if published else 0.0
         try:
-            since_s = instant(given["since"][-1], now_s) if "since" in given else None
+            since_s = instant(given["since"], now_s) if "since" in given else None
         except ValueError as error:
             return Reply(400, encoded({"error": str(error)}), JSON)
-        device_id = given["device_id"][-1] if "device_id" in given else None
+        device_id = given.get("device_id")
         return self._document(lambda documents: documents.events(since_s, device_id))
+
+    def _history(self, environ: Environ) -> Reply:
+        given = query(environ, PARAMETERS)
+        if isinstance(given, Reply):
+            return given
+        published = self._publication()
+        if published is None:
+            return Reply(503, encoded({"error": NOT_YET}), JSON, (("Retry-After", "5"),))
+        status, document = answer(self._counters, published.outcome, given)
+        return Reply(status, encoded(document), JSON, (("Retry-After", "5"),) if status == 503 else ())
 
     def _ready(self) -> Reply:
         if self._publication() is None:
             return text(503, f"not ready: {NOT_YET}", ("Retry-After", "5"))
         return text(200, "ready: at least one cycle was published")
+
+
+def query(environ: Environ, names: tuple[str, ...]) -> dict[str, str] | Reply:
+    """The request's parameters, the last of each name; a refusal where there are others, or it cannot be read."""
+    try:
+        given = parse_qs(environ.get("QUERY_STRING", ""), keep_blank_values=True, max_num_fields=20)
+    except ValueError as error:
+        return Reply(400, encoded({"error": f"this query cannot be read: {error}"}), JSON)
+    unknown = sorted(given.keys() - set(names))
+    if unknown:
+        there_are = f"{', '.join(names[:-1])} and {names[-1]}"
+        return Reply(400, encoded({"error": f"{unknown[0][:100]!r}: there are {there_are}"}), JSON)
+    return {name: texts[-1] for name, texts in given.items()}
 
 
 def text(status: int, message: str, *headers: tuple[str, str]) -> Reply:

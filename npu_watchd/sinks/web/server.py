@@ -14,6 +14,7 @@ from npu_watchd.sinks.web.app import Application
 from npu_watchd.sinks.web.client import Client
 from npu_watchd.sinks.web.events import Log
 from npu_watchd.sinks.web.front import Front
+from npu_watchd.sinks.web.history import CounterHistory
 from npu_watchd.sinks.web.listen import bound_address, open_listeners
 from npu_watchd.sinks.web.publication import Published
 from npu_watchd.sinks.web.registry import DEFAULT_LIMITS, Limits
@@ -43,10 +44,11 @@ class WebServer:
         *,
         monotonic: Callable[[], float],
         limits: Limits = DEFAULT_LIMITS,
+        counters: CounterHistory | None = None,
     ) -> None:
         self._listen = listen
         self._settings = LiveSettings(config_file, log)
-        self._application = Application(publication, self._settings, monotonic, log)
+        self._application = Application(publication, self._settings, monotonic, log, counters)
         self._log = log
         self._monotonic = monotonic
         self._limits = limits
