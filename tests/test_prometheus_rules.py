@@ -153,6 +153,14 @@ def test_the_example_of_alertmanager_names_only_alerts_that_exist_or_that_the_de
     assert named <= alerts().keys() | promised
 
 
+def test_a_verdict_mutes_the_pages_of_just_those_rules_that_can_quarantine() -> None:
+    rules = document(ALERTMANAGER)["inhibit_rules"]
+    (one,) = [rule for rule in rules if 'alertname = "NpuQuarantineRecommended"' in rule["source_matchers"]]
+    muted = re.findall(r"\b(?:Npu|Roce)\w+", one["target_matchers"][0])
+    assert muted == [rule.alert for rule in RULES if rule.quarantines]
+    assert one["equal"] == ["node", "device_id"]
+
+
 def test_every_recorded_series_is_read_by_an_alert_by_the_ranking_or_by_a_test() -> None:
     recorded = [one["record"] for group in document(RULES_FILE)["groups"] for one in group["rules"] if "record" in one]
     readers = "".join(str(one) for group in document(RULES_FILE)["groups"] for one in group["rules"])

@@ -37,8 +37,9 @@ _FLEET = f"""
 
 They rest on the scrape job's name, `{JOB}`. Their limits are not in the config: change them in a copy of the file."""
 _RECORDED = """
-There is no verdict of a device on /metrics yet. `NpuFleetQuarantineShare` therefore counts nodes that have a critical
-finding of a rule that *can* quarantine: a device with health Alarm counts, though it is not quarantined for it.
+`NpuFleetQuarantineShare` counts nodes whose verdict is quarantine (`npu_watchd_node_verdict{state="quarantine"}`),
+whether a finding or a person put them there; `[quarantine] node_when` says how many quarantined devices make a node one
+of them. A node counts until it is released, also while its daemon does not answer.
 
 ## What Prometheus records"""
 _RANKED = """

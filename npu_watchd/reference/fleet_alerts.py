@@ -135,7 +135,7 @@ FLEET_ALERTS: tuple[FleetAlert, ...] = (
         (_SHARE, _SHARE_NODES),
         "fleet",
         "find_common_cause",
-        "More of the fleet than planned has critical findings of rules that can quarantine.",
+        "More of the fleet than planned is in quarantine, by the verdicts of its daemons.",
         "the fleet",
     ),
 )

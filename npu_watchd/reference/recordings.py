@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from npu_watchd.reference.fleet_alerts import NAMED, UP
-from npu_watchd.rules import RULES
 
-_QUARANTINING = "|".join(rule.id for rule in RULES if rule.quarantines)
 _SUBJECT = "node, device_id, rdma_device, port"
 _BEGAN = "npu_watchd:finding_began:critical"
 
@@ -42,10 +40,15 @@ RECORDINGS: tuple[Recording, ...] = (
         "Critical findings that were not there ten minutes ago, when their daemon did answer.",
     ),
     Recording(
+        "npu_watchd:node_quarantine:node",
+        f'(npu_watchd_node_verdict{{state="quarantine"}} == 1) {NAMED} npu_node_info'
+        " or (npu_watchd:node_quarantine:node and on (instance, job) up == 0)",
+        "Nodes whose verdict is quarantine; kept while the target does not answer, since only a person ends it.",
+    ),
+    Recording(
         "npu_watchd:quarantine_candidates:nodes",
-        "count(count by (node) (npu_watchd:finding_active:node"
-        f'{{severity="critical", rule=~"{_QUARANTINING}"}})) or vector(0)',
-        "Nodes that have a critical finding of a rule that can quarantine.",
+        "count(count by (node) (npu_watchd:node_quarantine:node)) or vector(0)",
+        "Nodes whose verdict is quarantine.",
     ),
     Recording(
         "npu_watchd:quarantine_candidates:share",

@@ -28,6 +28,9 @@ WEDGED: Labels = {"alertname": "NpuToolWedged", "severity": "critical"}
 DOWN: Labels = {"alertname": "NpuWatchdDown", "severity": "critical", "instance": "10.0.0.17:18910"}
 HOT: Labels = {"alertname": "NpuDeviceOverheating", "severity": "critical", "device_id": "3"}
 WARM: Labels = {"alertname": "NpuDeviceOverheating", "severity": "warning", "device_id": "3"}
+OUT: Labels = {"alertname": "NpuQuarantineRecommended", "severity": "critical", "device_id": "3"}
+NODE_OUT: Labels = {"alertname": "NpuQuarantineRecommended", "severity": "critical"}
+OTHER_PAGE: Labels = {"alertname": "NpuDeviceMissing", "severity": "critical", "device_id": "4"}
 OTHER_WARM: Labels = {"alertname": "NpuDeviceOverheating", "severity": "warning", "device_id": "4"}
 
 
@@ -104,6 +107,9 @@ def alertmanager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Alertmana
         ("blind-in-one-eye", [DEVICE_BLIND, DEVICE_PAGE, DEVICE_TICKET], []),
         ("hot", [HOT, WARM, OTHER_WARM], [WARM]),
         ("neighbour", [DEVICE_PAGE, PORT_PAGE], []),
+        ("out", [OUT, DEVICE_PAGE, DEVICE_TICKET, HOT, OTHER_PAGE, PORT_PAGE], [DEVICE_PAGE]),
+        ("node-out", [NODE_OUT, DEVICE_PAGE, PORT_PAGE], []),
+        ("out-and-silent", [DOWN, OUT, DEVICE_PAGE], [OUT, DEVICE_PAGE]),
     ],
 )
 def test_the_greater_news_mutes_the_smaller_on_the_same_node(

@@ -19,6 +19,8 @@ from npu_watchd.sinks.web.table import UNKNOWN, Cell, Column, badge, note, table
 
 _TEXT_MAX = 500
 _REASONS_SHOWN = 12
+_ON_TOP = 3
+"""Reasons of the node: its parts tell their own below."""
 
 LOOKS: Mapping[State, str] = {
     State.HEALTHY: "ok",
@@ -76,7 +78,7 @@ def node_section(outcome: Outcome) -> Markup:
     if verdict is None:
         return Markup('<section id="verdict" class="verdict state-unknown">\n<p>No verdict yet.</p>\n</section>')
     lines = [Markup("<p>{}</p>").format(words) for words in _marks(verdict)]
-    reasons = Markup("").join(Markup("<li>{}</li>\n").format(words) for words in _reasons(verdict))
+    reasons = Markup("").join(Markup("<li>{}</li>\n").format(words) for words in _reasons(verdict, _ON_TOP))
     return Markup(
         '<section id="verdict" class="verdict state-{look}">\n'
         '<p class="verdict-state"><span class="state state-{look}">{state}</span></p>\n'
@@ -141,9 +143,9 @@ def _why(verdict: Verdict) -> Cell:
     return Markup("<br>\n").join(lines) if lines else UNKNOWN
 
 
-def _reasons(verdict: Verdict) -> list[str]:
-    shown = [clean(reason.text, _TEXT_MAX) for reason in verdict.reasons[:_REASONS_SHOWN]]
-    more = len(verdict.reasons) - _REASONS_SHOWN
+def _reasons(verdict: Verdict, most: int = _REASONS_SHOWN) -> list[str]:
+    shown = [clean(reason.text, _TEXT_MAX) for reason in verdict.reasons[:most]]
+    more = len(verdict.reasons) - most
     return [*shown, *((f"and {more} more",) if more > 0 else ())]
 
 
