@@ -115,10 +115,12 @@ def _explain_word(settings: Config, words: tuple[str, ...], *, as_json: bool) ->
 
 def _explain_device(settings: Config, rest: tuple[str, ...]) -> None:
     """What stands about it with evidence, and its part of the journal."""
+    from npu_watchd.daemon import clock
     from npu_watchd.memory import journal, store
     from npu_watchd.model.reading import Failure
     from npu_watchd.sinks import snapshot_file
     from npu_watchd.sinks.story import device_story
+    from npu_watchd.sinks.terminal import stale_after_s
 
     if len(rest) != 1:
         raise click.UsageError("write the device_id: npu-watchd explain device 3")
@@ -127,7 +129,9 @@ def _explain_device(settings: Config, rest: tuple[str, ...]) -> None:
     except (OSError, ValueError):
         document = None
     found = journal.read(settings.paths.state_dir / store.NAME, 0.0, rest[0], _MOST_LINES)
-    lines = list(device_story(rest[0], document, () if isinstance(found, Failure) else found))
+    age_s = clock().wall_s - document["at"] if document is not None else 0.0
+    stale_s = age_s if age_s > stale_after_s(settings.engine.cycle_s) else None
+    lines = list(device_story(rest[0], document, () if isinstance(found, Failure) else found, stale_s))
     if not lines:
         why = f" ({found.detail})" if isinstance(found, Failure) else ""
         sys.exit(complain(f"device {rest[0]}: neither a daemon that runs nor the journal knows it{why}", FAILED))

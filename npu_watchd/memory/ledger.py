@@ -23,9 +23,9 @@ def read(
 
     Over a connection of its own that can write nothing; no more than `most` steps in all.
     """
-    if not path.is_file():
-        return Failure(FailureKind.MISSING, f"{path}: no such file; has the daemon run on this node?")
     try:
+        if not path.is_file():
+            return Failure(FailureKind.MISSING, f"{path}: no such file; has the daemon run on this node?")
         db = read_only(path)
         try:
             # In one transaction: a counter and its steps are of the same moment.
@@ -33,7 +33,7 @@ def read(
             return _select(db, metric, None if subject is None else text_of_subject(subject), since_s, most)
         finally:
             db.close()
-    except sqlite3.Error as error:
+    except (sqlite3.Error, OSError) as error:
         return failure_of(path, error)
 
 

@@ -20,10 +20,12 @@ def event_line(event: Event) -> str:
     return f"{at}  {event.kind:20}  {shown_safely(event.text)}"
 
 
-def device_story(device_id: str, document: Document | None, events: Iterable[Event]) -> Iterator[str]:
+def device_story(
+    device_id: str, document: Document | None, events: Iterable[Event], stale_s: float | None = None
+) -> Iterator[str]:
     """All that is known of one device: its verdict, who it is, what stands with its evidence, what happened.
 
-    Nothing: not known.
+    stale_s: the document is that old, and no newer one came. Nothing: not known.
     """
     device = next((one for one in (document or {}).get("devices", ()) if one["device_id"] == device_id), None)
     past = [event_line(event) for event in events]
@@ -33,6 +35,8 @@ def device_story(device_id: str, document: Document | None, events: Iterable[Eve
     if device is None:
         yield "  no daemon that runs shows it: this is the journal alone"
     else:
+        if stale_s is not None:
+            yield f"  STALE: the daemon last wrote this {stale_s:.0f} s ago, so the device is unknown now"
         yield from _verdict(device_id, document or {})
         health = "not present" if device["present"] is False else device["health"]
         where = f"NPU {device['npu']} chip {device['chip']}, {shown_safely(device['pci_address'])}"

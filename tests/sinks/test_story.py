@@ -65,6 +65,14 @@ def test_a_device_that_was_never_judged_has_no_verdict_and_is_not_called_healthy
     assert list(device_story("0", snapshot_document(outcome([device(0)])), ()))[1] == "  no verdict yet"
 
 
+def test_a_verdict_of_the_past_is_told_as_one() -> None:
+    document = snapshot_document(judged(outcome([device(0)]), of_node(), of_device(0)))
+    assert list(device_story("0", document, (), stale_s=61.0))[1:3] == [
+        "  STALE: the daemon last wrote this 61 s ago, so the device is unknown now",
+        "  verdict healthy since 2026-09-21 12:13:20Z",
+    ]
+
+
 def test_a_device_that_only_the_journal_knows_is_told_from_it_alone() -> None:
     past = (Event(7, AT.wall_s, "device_vanished", "device 9: vanished", "9"),)
     lines = list(device_story("9", None, past))

