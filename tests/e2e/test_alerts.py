@@ -48,6 +48,8 @@ UNHEALTHY = alert("NpuDeviceUnhealthy", "critical", device_id="4")
 DIM = {device: alert("NpuOpticsDegraded", "warning", device_id=device) for device in "04"}
 DOWN = {device: alert("RocePortDown", "critical", device_id=device) for device in "46"}
 RESENT = alert("RocePortErrorsClimbing", "warning", device_id="3")
+OUT = {device: alert("NpuQuarantineRecommended", "critical", device_id=device) for device in "345"}
+"""It outlasts what led to it: nobody releases the device."""
 BLIND = alert("NpuProbeBlind", "warning")
 
 
@@ -65,9 +67,9 @@ STORIES = {
             Step(4000, (CLIMBING,)),
             # The code of 100 min is a hint to the vendor, so it is shown and no more.
             Step(6100, (CLIMBING, alert("NpuDeviceUnhealthy", "warning", device_id="3"))),
-            Step(7300, (CLIMBING, *ILL)),
+            Step(7300, (CLIMBING, *ILL, OUT["3"])),
             # What the hour brought is not undone by a reset.
-            Step(7900, (CLIMBING,)),
+            Step(7900, (CLIMBING, OUT["3"])),
         ),
         cards=6,
         more=RESET,
@@ -75,14 +77,18 @@ STORIES = {
     "double_bit_then_reset": Story(
         (
             Step(0, ()),
-            Step(150, ILL),
-            Step(610, (*ILL, alert("NpuDeviceMissing", "critical", device_id="3"))),
-            Step(700, ()),
+            Step(150, (*ILL, OUT["3"])),
+            Step(610, (*ILL, OUT["3"], alert("NpuDeviceMissing", "critical", device_id="3"))),
+            Step(700, (OUT["3"],)),
         ),
         cards=4,
     ),
     "device_lost": Story(
-        (Step(0, ()), Step(310, (alert("NpuDeviceMissing", "critical", device_id="5"),)), Step(1810, ())),
+        (
+            Step(0, ()),
+            Step(310, (alert("NpuDeviceMissing", "critical", device_id="5"), OUT["5"])),
+            Step(1810, (OUT["5"],)),
+        ),
         cards=6,
         more=BACK.format(device=5),
     ),
@@ -125,9 +131,12 @@ STORIES = {
             Step(0, ()),
             Step(400, (CORRECTED,)),
             Step(620, (CORRECTED, UNCORRECTED)),
-            Step(1205, (CORRECTED, UNCORRECTED, UNHEALTHY)),
-            Step(1300, (CORRECTED, UNCORRECTED, UNHEALTHY, alert("NpuDeviceMissing", "critical", device_id="4"))),
-            Step(1810, ()),
+            Step(1205, (CORRECTED, UNCORRECTED, UNHEALTHY, OUT["4"])),
+            Step(
+                1300,
+                (CORRECTED, UNCORRECTED, UNHEALTHY, OUT["4"], alert("NpuDeviceMissing", "critical", device_id="4")),
+            ),
+            Step(1810, (OUT["4"],)),
         ),
         probes=("pcie_link", "pcie_aer"),
         limits={"pcie_errors_window_s": "30s", "pcie_correctable_window_s": "30s"},
