@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-_EVERY_CHIP = frozenset({"npu_ecc", "npu_health", "npu_usages", "npu_common", "npu_board"})
+_EVERY_CHIP = frozenset({"npu_ecc", "npu_health", "npu_usages", "npu_common", "npu_board", "npu_proc_mem"})
 # The training chips have a RoCE port each, asked about by logic id. The 950's forms want die and port: not asked yet.
 _OWN_PORT = frozenset({"hccn_link", "hccn_link_stat", "hccn_stat", "hccn_net_health", "hccn_optical", "hccn_speed"})
 _VITAL = frozenset({"npu_info", "npu_ecc", "npu_health"})

@@ -71,12 +71,12 @@ def _job_memory(device: Device) -> Iterable[Sample]:
 
 
 def unattributed_bytes(device: Device) -> int | None:
-    """Memory in use that no listed process has; None where use or processes are not known, or one has no size.
+    """Memory in use that no process has; None where use or processes are not all known, or one has no size.
 
     npu-smi rounds each process to a MiB: what would be below zero is 0.
     """
     memory = device.memory.get("hbm") or device.memory.get("ddr")
-    if memory is None or memory.used_bytes is None or device.processes is None:
+    if memory is None or memory.used_bytes is None or device.processes is None or device.processes_cut:
         return None
     sizes = [process.memory_bytes for process in device.processes]
     if None in sizes:
@@ -193,7 +193,8 @@ DEVICE_FAMILIES: tuple[DeviceFamily, ...] = (
     DeviceFamily(
         "npu_device_processes",
         _G,
-        f"Processes that the table lists, at most 8 a chip; absent where it lists none at all (`{_SMI}`).",
+        f"Processes that the table lists; where these are 8, its most, those of `-t proc-mem`, and if that does not "
+        f"tell, 8 means 8 or more; absent where it lists none at all (`{_SMI}`).",
         (),
         lambda device: one(None if device.processes is None else len(device.processes)),
     ),

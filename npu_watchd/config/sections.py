@@ -95,6 +95,9 @@ class ProbesSection(Section, frozen=True):
     npu_list: Annotated[ProbeSettings, about("`npu-smi info -l`: the cards, and those that are lost.")] = _OWN
     npu_ecc: Annotated[ProbeSettings, about("`-t ecc`: memory errors and isolated pages.")] = _OWN
     npu_health: Annotated[ProbeSettings, about("`-t health`: health a second time, and error codes.")] = _OWN
+    npu_proc_mem: Annotated[
+        ProbeSettings, about("`-t proc-mem`: all processes of a chip of which the table lists eight, its most.")
+    ] = _OWN
     npu_usages: Annotated[ProbeSettings, about("`-t usages`: utilisation by unit.")] = _OWN
     npu_common: Annotated[ProbeSettings, about("`-t common`: clocks.")] = _OWN
     npu_temp: Annotated[ProbeSettings, about("`-t memory`: temperature of the HBM.")] = _OWN

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
+from npu_watchd.memory.occupants import all_of, jobs_of, processes_of
 from npu_watchd.model.fabric import (
     NET_HEALTH_LABELS,
     NetHealth,
@@ -29,7 +30,7 @@ from npu_watchd.model.records import (
     MemoryErrors,
     MemoryTemperature,
     PcieLinkErrors,
-    ProcessRow,
+    ProcessMemoryChip,
     Usages,
 )
 from npu_watchd.model.snapshot import Device, Identity, Memory, NpuPort
@@ -87,6 +88,8 @@ def device_of(facts: Facts) -> Device:
     link_to_cpu = _of(PcieLink, records.get("pcie_link"))
     load = _of(PcieLoad, records.get("pcie_load"))
     asked = "npu_health" not in facts.unsupported
+    listed = processes_of(facts.key, facts.table) if facts.row is not None else None
+    processes, cut = all_of(listed, _of(ProcessMemoryChip, records.get("npu_proc_mem")))
     return Device(
         key=facts.key,
         device_id=facts.device_id,
@@ -107,9 +110,9 @@ def device_of(facts: Facts) -> Device:
         memory=_memory(row),
         memory_bandwidth_utilization_ratio=usages.memory_bandwidth_utilization_ratio if usages else {},
         memory_errors=_memory_errors(ecc) if ecc else {},
-        processes=processes_of(facts.key, facts.table) if facts.row is not None else None,
-        # They are the jobs of the table's processes: without a table nobody knows who is there now.
-        jobs=_of(DeviceJobs, records.get("processes")) if facts.row is not None else None,
+        processes=processes,
+        processes_cut=cut,
+        jobs=jobs_of(facts.key, processes, _of(DeviceJobs, records.get("processes"))),
         roce=_npu_port(records),
         pcie_link=link_to_cpu,
         pcie_errors=_of(PcieErrors, records.get("pcie_aer")),
@@ -144,17 +147,6 @@ def merged_health(table: str | None, said: HealthChip | None, *, asked: bool, ou
             return bad
     sure = words == ["ok", "ok"] and not outdated if asked else words[:1] == ["ok"] and table is not None
     return "ok" if sure else "unknown"
-
-
-def processes_of(key: DeviceKey, table: InfoTable | None) -> tuple[ProcessRow, ...] | None:
-    """The chip's processes; () where the tool says that its NPU has none, None where it says nothing of it."""
-    if table is None or table.processes is None:
-        return None
-    rows = tuple(row for row in table.processes if row.npu == key.npu and (row.chip or 0) == key.chip)
-    if rows:
-        return rows
-    spoken_of = key.npu in table.idle_npus or any(row.npu == key.npu for row in table.processes)
-    return () if spoken_of else None
 
 
 def _busy(row: DeviceRow | None) -> bool | None:

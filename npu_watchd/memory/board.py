@@ -9,6 +9,7 @@ from typing import Any
 
 from npu_watchd.memory.assembly import BAD_WORDS, Facts, common, device_of
 from npu_watchd.memory.harbour import Harbour
+from npu_watchd.memory.occupants import crowded, processes_of
 from npu_watchd.memory.oom_kills import OomKills, jobs_by_pid, uptime_s
 from npu_watchd.memory.pcie_messages import PcieMessages, by_device_id
 from npu_watchd.memory.process_list import ProcessList, process_list
@@ -74,6 +75,8 @@ class Board:
         self._edition = 0
         self._called_bad_s: dict[DeviceKey, float] = {}
         """When the table last called a chip's health bad (monotonic)."""
+        self._crowded: frozenset[DeviceKey] = frozenset()
+        """Chips of which the newest table lists as many processes as it ever does."""
 
     def configure(self, node: str, expected: int | None, ports: frozenset[PortKey] = frozenset()) -> None:
         """Take what a reloaded config says of the node."""
@@ -124,8 +127,11 @@ class Board:
         with self._lock:
             return self._readings.news
 
-    def cards(self) -> list[tuple[int, tuple[int, ...], str | None, bool, Mapping[int, int]]]:
-        """For whom to ask, of the newest table: NPU id, chips, their name, whether they have ids, and logic ids."""
+    def cards(self) -> list[tuple[int, tuple[int, ...], str | None, bool, Mapping[int, int], tuple[int, ...]]]:
+        """For whom to ask, of the newest table: NPU id, chips, their name, whether they have ids, and logic ids.
+
+        Then the chips of which it lists as many processes as it ever does, so that there may be more.
+        """
         with self._lock:
             roster = self._roster
             npus = sorted({key.npu for key in roster.rows})
@@ -136,6 +142,7 @@ class Board:
                     next((i.name for key, i in sorted(roster.identities.items()) if key.npu == npu and i.name), None),
                     roster.has_chip_ids,
                     roster.logic_ids(npu),
+                    tuple(sorted(key.chip for key in self._crowded if key.npu == npu)),
                 )
                 for npu in npus
             ]
@@ -149,7 +156,8 @@ class Board:
     def processes(self) -> ProcessList | None:
         """The processes of the newest table; None where there is none."""
         with self._lock:
-            return process_list(self._readings.newest("npu_info", NODE), self._roster)
+            newest = self._readings.newest("npu_info", NODE)
+            return process_list(newest, self._roster, lambda key: self._readings.good("npu_proc_mem", key))
 
     def unsupported(self, probe: str, subject: Subject) -> bool:
         """True once the tool has said that it cannot tell this of that chip: it is asked once."""
@@ -253,6 +261,9 @@ class Board:
             bad = (key for key, row in self._roster.rows.items() if row.health in BAD_WORDS)
             self._called_bad_s.update(dict.fromkeys(bad, reading.taken_at.mono_s))
             self._readings.forget(before - set(self._roster.rows))
+            self._crowded = frozenset(key for key in self._roster.rows if crowded(processes_of(key, record)))
+            # Who was there then has left: when it is full again, these are others.
+            self._readings.forget(before - self._crowded, "npu_proc_mem")
             return changed
         if isinstance(record, DeviceMap):
             self._roster.see_map(record)

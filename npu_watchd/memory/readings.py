@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -134,10 +134,18 @@ class Readings:
         result = slot.newest.result if slot and slot.newest else None
         return result if isinstance(result, Failure) else None
 
-    def forget(self, gone: set[DeviceKey]) -> None:
-        """What was read of a chip before it vanished says nothing of it when it is back, perhaps reset."""
+    def good(self, probe: str, subject: Subject) -> Reading[Any] | None:
+        """The newest that is a record, however old."""
+        slot = self.slots.get((probe, subject))
+        return slot.good if slot else None
+
+    def forget(self, gone: Collection[DeviceKey], only: str | None = None) -> None:
+        """What was read of a chip before it vanished says nothing of it when it is back, perhaps reset.
+
+        only: of this probe alone; None: of all.
+        """
         for (probe, subject), slot in self.slots.items():
-            if subject in gone and self.unsupported(probe, subject) is None:
+            if subject in gone and only in (None, probe) and self.unsupported(probe, subject) is None:
                 slot.newest = slot.good = None
 
     def states(self, devices: Mapping[DeviceKey, Device], period_s: Periods) -> Iterable[ProbeState]:

@@ -101,6 +101,8 @@ class DeviceProcess:
     device_id: int | None
     """The chip's logic id, which names its file in a mapping folder; None: not known yet."""
     row: ProcessRow
+    earlier_s: float = 0.0
+    """How long before the table `-t proc-mem` was asked, which alone lists it; negative: after. 0: the table does."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,6 +106,8 @@ class Device:
     memory_errors: Mapping[str, MemoryErrors] = field(default_factory=dict)
     processes: tuple[ProcessRow, ...] | None = None
     """(): idle; None: the tool does not list processes here, or could not be asked."""
+    processes_cut: bool = False
+    """True: there may be more than these: the table lists eight, its most, and `-t proc-mem` did not tell the rest."""
     jobs: DeviceJobs | None = None
     """Whose those processes are; None: not told yet, or `processes` is None."""
     roce: NpuPort | None = None

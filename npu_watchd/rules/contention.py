@@ -8,11 +8,13 @@ from fnmatch import fnmatchcase
 from npu_watchd.model.finding import Action, Evidence, Severity
 from npu_watchd.model.ids import DeviceKey
 from npu_watchd.model.jobs import JobKey, JobOnDevice
+from npu_watchd.model.reading import Failure, FailureKind
 from npu_watchd.model.snapshot import Device
 from npu_watchd.rules.rule import Judgement, Polls, Rule, Sharing, Unseen, Verified, View
 from npu_watchd.rules.sight import blind
 
 _TABLE = "npu-smi info: Process id"
+_CUT = Failure(FailureKind.UNSUPPORTED, "the table lists eight processes of a chip at most, and here it does")
 
 
 def _sharing(view: View) -> Iterable[Judgement]:
@@ -22,8 +24,10 @@ def _sharing(view: View) -> Iterable[Judgement]:
             yield Unseen(key, because)
         elif device.jobs is not None:
             jobs = contending(device, view.site.sharing)
-            if len(jobs) > 1:
+            if jobs:
                 yield _shared(view, key, device, jobs)
+            elif device.processes_cut and not _may_share(device, view.site.sharing):
+                yield Unseen(key, device.blind.get("npu_proc_mem", _CUT))
 
 
 def contending(device: Device, sharing: Sharing) -> Mapping[JobKey, JobOnDevice]:

@@ -81,7 +81,7 @@ class JobFinder:
         None: not known; then a name that differs is taken for another process.
         """
         rows = tuple(listed)
-        seen = self._all_seen({item.row for item in rows}, listed_ago_s)
+        seen = self._all_seen(rows, listed_ago_s)
         keys = {found.key for found in seen.values() if found.key is not None}
         # /proc/stat is long, and slow to make, where there are many cores.
         boot_s = None if keys <= self._facts.keys() else self._tree.boot_wall_s()
@@ -92,7 +92,9 @@ class JobFinder:
             known.cgroup is not None and known.cgroup.scheduler is Scheduler.SLURM for known, _ in facts.values()
         )
         mapped = self._mapped({item.device_id for item in rows})
-        return tuple(self._attribution(item, seen[item.row], facts, mapped.get(item.device_id, ())) for item in rows)
+        return tuple(
+            self._attribution(item, seen[_row_of(item)], facts, mapped.get(item.device_id, ())) for item in rows
+        )
 
     def _attribution(
         self,
@@ -127,14 +129,18 @@ class JobFinder:
 
     # Which process a row means
 
-    def _all_seen(self, rows: set[ProcessRow], ago_s: float | None) -> dict[ProcessRow, _Seen]:
-        stats = {pid: self._tree.stat(pid) for pid in {row.pid for row in rows}}
+    def _all_seen(self, rows: Iterable[DeviceProcess], ago_s: float | None) -> dict[_Row, _Seen]:
+        wanted = {_row_of(item) for item in rows}
+        stats = {pid: self._tree.stat(pid) for pid in {row.pid for row, _ in wanted}}
         uptime_s = self._tree.uptime_s() if ago_s is not None else None
-        listed_s = uptime_s - ago_s if isinstance(uptime_s, float) and ago_s is not None else None
-        seen = {row: self._seen(row, stats[row.pid], listed_s) for row in rows}
-        inside = [row for row, found in seen.items() if found.stat is None and _may_be_inside(row, stats[row.pid])]
+        table_s = uptime_s - ago_s if isinstance(uptime_s, float) and ago_s is not None else None
+        listed_s = {key: None if table_s is None else table_s - key[1] for key in wanted}
+        seen = {key: self._seen(key[0], stats[key[0].pid], listed_s[key]) for key in wanted}
+        inside = [
+            key for key, found in seen.items() if found.stat is None and _may_be_inside(key[0], stats[key[0].pid])
+        ]
         if inside and self._tree.sees_all():
-            seen |= self._inside(inside, listed_s)
+            seen |= self._inside({key: listed_s[key] for key in inside})
         return seen
 
     def _seen(self, row: ProcessRow, stat: ProcessStat | Failure, listed_s: float | None) -> _Seen:
@@ -160,9 +166,12 @@ class JobFinder:
     def _younger(self, stat: ProcessStat, listed_s: float | None) -> bool:
         return listed_s is not None and stat.started_ticks / self._ticks_per_second > listed_s
 
-    def _inside(self, rows: list[ProcessRow], listed_s: float | None) -> dict[ProcessRow, _Seen]:
-        """Rows whose pid is a container's own: the one process with that number in a namespace of its own, if any."""
-        wanted = {row: row.pid if row.container_pid is None else row.container_pid for row in rows}
+    def _inside(self, rows: Mapping[_Row, float | None]) -> dict[_Row, _Seen]:
+        """Rows whose pid is a container's own: the one process with that number in a namespace of its own, if any.
+
+        rows: with the second since boot at which each was listed.
+        """
+        wanted = {key: key[0].pid if key[0].container_pid is None else key[0].container_pid for key in rows}
         found: dict[int, list[ProcessStat]] = {number: [] for number in wanted.values()}
         for pid in self._tree.pids():
             status = self._tree.status(pid)
@@ -171,7 +180,7 @@ class JobFinder:
             stat = self._tree.stat(pid) if status.namespace_pids[-1] in found else None
             if isinstance(stat, ProcessStat):
                 found[status.namespace_pids[-1]].append(stat)
-        return {row: self._only(row, found[number], listed_s) for row, number in wanted.items()}
+        return {key: self._only(key[0], found[number], rows[key]) for key, number in wanted.items()}
 
     def _only(self, row: ProcessRow, candidates: list[ProcessStat], listed_s: float | None) -> _Seen:
         where = f"pid {row.pid} is of another PID namespace"
@@ -240,6 +249,14 @@ class JobFinder:
         if self._mapping is None:
             return {}
         return {number: self._mapping.jobs(number) for number in device_ids if number is not None}
+
+
+_Row = tuple[ProcessRow, float]
+"""A row, and how long before the table it was listed."""
+
+
+def _row_of(item: DeviceProcess) -> _Row:
+    return item.row, item.earlier_s
 
 
 def _may_be_inside(row: ProcessRow, stat: ProcessStat | Failure) -> bool:

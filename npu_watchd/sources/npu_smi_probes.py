@@ -8,7 +8,8 @@ from typing import Any
 
 from npu_watchd.model.ids import NODE, DeviceKey, Subject
 from npu_watchd.model.reading import Failure, FailureKind, Output
-from npu_watchd.parsers import card_list, device_map, ecc, health, info_table, measures
+from npu_watchd.model.records import ProcessMemoryChip
+from npu_watchd.parsers import card_list, device_map, ecc, health, info_table, measures, process_memory
 from npu_watchd.parsers.lines import ParseError
 from npu_watchd.parsers.tool_words import refusal_of
 from npu_watchd.sources.probe import SILENT, Probe, Record, Results, Scope, Target, Understood
@@ -76,6 +77,15 @@ def _health(text: str, target: Target) -> Understood:
     return Understood(_chips(target, ((chip.chip, chip, chip.failure) for chip in report.chips)), report.unknown_keys)
 
 
+def _process_memory(text: str, target: Target) -> Understood:
+    found = process_memory.parse(text).chips
+    return Understood(_chips(target, ((chip.chip, chip, chip.failure or _unsaid(chip)) for chip in found)))
+
+
+def _unsaid(chip: ProcessMemoryChip) -> str | None:
+    return SILENT.detail if chip.processes is None else None
+
+
 def _chips(target: Target, found: Iterable[tuple[int | None, Record, str | None]]) -> Results:
     """By subject. An answer without chip ids is about the one chip that was asked for."""
     assert target.npu is not None
@@ -127,6 +137,8 @@ NPU_SMI_PROBES: tuple[Probe, ...] = (
     _probe("npu_list", ("info", "-l"), Scope.NODE, 3600, _list),
     _probe("npu_health", (*_TYPE, "health"), Scope.CHIP, 60, _health),
     _probe("npu_ecc", (*_TYPE, "ecc"), Scope.CARD, 60, _ecc),
+    # Asked only of a chip whose part of the table is full (sources/rounds.py).
+    _probe("npu_proc_mem", (*_TYPE, "proc-mem"), Scope.CARD, 60, _process_memory),
     _probe("npu_usages", (*_TYPE, "usages"), Scope.CARD, 60, _measured(measures.usages)),
     _probe("npu_common", (*_TYPE, "common"), Scope.CARD, 60, _measured(measures.clocks)),
     # `-t temp` repeats the table's chip temperature; the memory's own stands in `-t memory` only.

@@ -13,7 +13,14 @@ VITAL_RANK = 2
 """Of what tells whether a device is well."""
 # What tells whether a device is there and well comes first, whatever the cap on the tool leaves room for. The map comes
 # before the first table, so that devices have their logic ids from the first cycle on.
-_RANKS = {"npu_map": 0, "npu_info": 1, "npu_health": VITAL_RANK, "npu_ecc": VITAL_RANK, "npu_list": 3}
+_RANKS = {
+    "npu_map": 0,
+    "npu_info": 1,
+    "npu_health": VITAL_RANK,
+    "npu_ecc": VITAL_RANK,
+    "npu_list": 3,
+    "npu_proc_mem": 3,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +34,8 @@ class Card:
     """False: commands about it take no `-c`."""
     logic_ids: Mapping[int, int] = field(default_factory=dict)
     """Chip → logic id, where it is known."""
+    crowded: tuple[int, ...] = ()
+    """Chips of which the table lists as many processes as it ever does: there may be more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +69,8 @@ def rounds(
             wanted[Task(probe.name, Target())] = plan
             continue
         for card in cards:
+            if probe.name == "npu_proc_mem" and not card.crowded:
+                continue
             if probe.name in asked_of(card.name):
                 for target in _targets(probe, card):
                     if not all(unsupported(probe.name, subject) for subject in target.subjects()):

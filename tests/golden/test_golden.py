@@ -28,6 +28,7 @@ TELLING: Mapping[str, tuple[int, ...]] = {
     "hccl_ports": (90, 300, 560),
     "hccn_busy": (230, 450, 1215),
     "leftover": (90, 450, 630),
+    "nine_processes": (90, 300, 620),
     "no_hca": (150, 920, 1270),
     "oom_kill": (90, 240, 600),
     "optics_dim": (540, 1020, 1680),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from npu_watchd.memory.assembly import Facts, device_of, merged_health, processes_of
+from npu_watchd.memory.assembly import Facts, device_of, merged_health
 from npu_watchd.model.ids import DeviceKey
 from npu_watchd.model.jobs import DeviceJobs
 from npu_watchd.model.reading import Failure, FailureKind
@@ -16,17 +16,13 @@ from npu_watchd.model.records import (
     DeviceRow,
     EccChip,
     Hccs,
-    InfoTable,
     MemoryErrors,
     MemoryTemperature,
     PcieLinkErrors,
-    ProcessRow,
     Usages,
 )
 from npu_watchd.model.snapshot import Device, Identity, Memory
-from npu_watchd.parsers import info_table
 from tests.memory.build import GIB, TIMEOUT, ecc, health, row, table
-from tests.parsers.texts import CAPTURES, typed
 
 VITAL = frozenset({"npu_info", "npu_health", "npu_ecc"})
 SOUND = {"npu_health": health("OK"), "npu_ecc": ecc(0)}
@@ -210,45 +206,7 @@ def test_ddr_and_hbm_stand_apart() -> None:
     assert {name: errors.single_bit for name, errors in device.memory_errors.items()} == {"hbm": 1, "ddr": 2}
 
 
-def captured(name: str) -> InfoTable:
-    return info_table.parse((CAPTURES / "npu-smi" / f"{name}.txt").read_text(encoding="utf-8"))
-
-
-def test_a_chip_is_idle_when_the_tool_says_so_of_its_npu() -> None:
-    idle = captured("info__A3__25.5.1__idle")
-    assert processes_of(DeviceKey(0, 0), idle) == ()
-    assert processes_of(DeviceKey(7, 1), idle) == ()
-
-
-def test_a_chip_whose_npu_the_process_part_leaves_out_is_not_idle() -> None:
-    cut = table(row(0), row(1), processes=(), idle_npus=(0,))
-    assert processes_of(DeviceKey(0), cut) == ()
-    assert processes_of(DeviceKey(1), cut) is None
-
-
-def test_a_table_without_a_process_part_says_nothing_of_processes() -> None:
-    assert processes_of(DeviceKey(0), table(row(0), processes=None)) is None
-    assert processes_of(DeviceKey(0), None) is None
-
-
-def test_one_process_on_two_dies_counts_for_each() -> None:
-    shown = info_table.parse(typed("info__A3__25.5.0__pid_on_two_dies"))
-    first, second = processes_of(DeviceKey(3, 0), shown), processes_of(DeviceKey(3, 1), shown)
-    assert first == (ProcessRow(3, 0, 91823, "VLLMWorker_TP", 26011 << 20),)
-    assert second == (ProcessRow(3, 1, 91823, "VLLMWorker_TP", 141 << 20),)
-
-
-def test_a_die_without_a_row_is_idle_when_its_sister_has_one() -> None:
-    shown = table(row(0), row(0, 1), processes=(ProcessRow(0, 0, 4711, "python", GIB),))
-    assert processes_of(DeviceKey(0, 1), shown) == ()
-
-
-def test_processes_of_a_layout_without_chip_ids_belong_to_the_npu() -> None:
-    shown = table(row(2, None), processes=(ProcessRow(2, None, 4711, "python", GIB),))
-    assert processes_of(DeviceKey(2, 0), shown) == (ProcessRow(2, None, 4711, "python", GIB),)
-
-
 def test_without_a_table_nobody_knows_whose_the_chip_is() -> None:
     seen = {**SOUND, "processes": DeviceJobs(())}
-    assert assembled(row(0), seen).jobs == DeviceJobs(())
+    assert assembled(row(0), seen, table=table(row(0), processes=(), idle_npus=(0,))).jobs == DeviceJobs(())
     assert assembled(None, seen, table=None, row=None).jobs is None

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 
+from npu_watchd.memory.board import Board
 from npu_watchd.model.ids import NODE, DeviceKey
 from npu_watchd.model.reading import NOT_READ_YET, Failure, FailureKind, Reading
 from npu_watchd.model.records import Board as BoardRecord
-from npu_watchd.model.records import Card, CardList, DeviceMap, MemoryErrors, ProcessRow
-from npu_watchd.model.snapshot import ProbeState, ProbeTally
+from npu_watchd.model.records import Card, CardList, DeviceMap, MemoryErrors, ProcessMemoryChip, ProcessRow
+from npu_watchd.model.snapshot import Device, ProbeState, ProbeTally
 from tests.memory.build import (
     PERIODS_S,
     TIMEOUT,
@@ -284,12 +285,12 @@ def test_unwell_is_who_is_not_ok_or_not_to_be_trusted() -> None:
 def test_only_cards_of_the_newest_table_are_asked() -> None:
     board = new_board()
     board.put([info(table(row(0, 0), row(0, 1), row(4, 0, name="310P3")))])
-    assert board.cards() == [(0, (0, 1), "910B3", True, {}), (4, (0,), "310P3", True, {})]
+    assert board.cards() == [(0, (0, 1), "910B3", True, {}, ()), (4, (0,), "310P3", True, {}, ())]
     board.put([info(table(row(0, 0)))])
     # The second die of a card that is there is still asked: it may answer although the table leaves it out.
-    assert board.cards() == [(0, (0, 1), "910B3", True, {})]
+    assert board.cards() == [(0, (0, 1), "910B3", True, {}, ())]
     board.put([info(table(row(5, None, name="950PR")))])
-    assert board.cards() == [(5, (0,), "950PR", False, {})]
+    assert board.cards() == [(5, (0,), "950PR", False, {}, ())]
 
 
 def test_tallies_count_calls_failures_and_unknown_keys() -> None:
@@ -312,6 +313,53 @@ def test_the_same_process_counts_for_each_die_that_lists_it() -> None:
     rows = (ProcessRow(0, 0, 4711, "python", 1), ProcessRow(0, 1, 4711, "python", 2))
     board.put([info(table(row(0, 0), row(0, 1), processes=rows))])
     assert [len(one.processes or ()) for one in shown(board).devices.values()] == [1, 1]
+
+
+def eight(*more: int) -> tuple[ProcessRow, ...]:
+    return tuple(ProcessRow(0, 0, pid, "python", 1) for pid in (*range(11, 19), *more))
+
+
+def crowded_board() -> Board:
+    board = new_board(probes=frozenset({"npu_health", "npu_ecc", "npu_proc_mem"}))
+    board.put([info(table(row(0), row(1), processes=eight(), idle_npus=(1,)), 100)])
+    return board
+
+
+def shown_then(board: Board, second: float) -> Device:
+    periods_s = {**PERIODS_S, "npu_proc_mem": 60.0}
+    return board.snapshot(at(second), periods_s.get).devices[DeviceKey(0)]
+
+
+def test_a_chip_of_which_the_table_lists_eight_processes_is_asked_for_all() -> None:
+    board = crowded_board()
+    assert [card[5] for card in board.cards()] == [(0,), ()]
+    assert (len(shown_then(board, 101).processes or ()), shown_then(board, 101).processes_cut) == (8, True)
+    board.put([said(0, ProcessMemoryChip(0, eight(19)), 102, "npu_proc_mem")])
+    assert (len(shown_then(board, 103).processes or ()), shown_then(board, 103).processes_cut) == (9, False)
+    listed = board.processes()
+    assert listed is not None
+    assert [(one.row.pid, one.earlier_s) for one in listed.processes[7:]] == [(18, 0.0), (19, -2.0)]
+
+
+def test_what_the_fuller_list_told_ends_with_the_crowd() -> None:
+    board = crowded_board()
+    board.put([said(0, ProcessMemoryChip(0, eight(19)), 102, "npu_proc_mem")])
+    board.put([info(table(row(0), processes=eight()[:2]), 115)])
+    assert [card[5] for card in board.cards()] == [()]
+    assert (len(shown_then(board, 116).processes or ()), shown_then(board, 116).processes_cut) == (2, False)
+    board.put([info(table(row(0), processes=eight()), 130)])
+    assert (len(shown_then(board, 131).processes or ()), shown_then(board, 131).processes_cut) == (8, True)
+
+
+def test_a_fuller_list_that_cannot_be_had_is_a_blind_spot_of_a_crowded_chip_alone() -> None:
+    board = crowded_board()
+    board.put([said(0, TIMEOUT, 102, "npu_proc_mem")])
+    assert (shown_then(board, 103).blind["npu_proc_mem"], shown_then(board, 103).processes_cut) == (TIMEOUT, True)
+    board.put([info(table(row(0), processes=eight()[:2]), 115)])
+    assert "npu_proc_mem" not in shown_then(board, 116).blind
+    board.put([info(table(row(0), processes=eight()), 130), said(0, UNSUPPORTED, 131, "npu_proc_mem")])
+    assert shown_then(board, 132).unsupported == {"npu_proc_mem": "This device does not support querying health."}
+    assert shown_then(board, 132).processes_cut
 
 
 def test_a_snapshot_is_whole_while_readings_pour_in() -> None:

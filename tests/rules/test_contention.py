@@ -78,6 +78,25 @@ def test_while_nobody_can_tell_the_jobs_what_was_found_is_held() -> None:
     assert world.cycle(45) == {}
 
 
+def test_a_list_that_is_cut_resolves_nothing_and_finds_nothing() -> None:
+    world = World()
+    world.change(3, jobs=TWO)
+    world.cycles(0, 15)
+    world.change(3, jobs=ALONE, processes_cut=True, blind={"npu_proc_mem": HUNG})
+    found = world.cycle(30)["jobs_share_device npu 3 chip 0"]
+    assert (found.held, found.held_because) == (True, HUNG.detail)
+    world.change(3, processes_cut=False, blind={})
+    assert world.cycle(45) == {}
+    world.change(3, processes_cut=True)
+    assert world.cycles(60, 120) == {}
+
+
+def test_a_cut_list_of_two_jobs_is_two_jobs() -> None:
+    world = World()
+    world.change(3, jobs=TWO, processes_cut=True)
+    assert list(world.cycles(0, 15)) == ["jobs_share_device npu 3 chip 0"]
+
+
 @pytest.mark.parametrize(
     ("sharing", "count"),
     [

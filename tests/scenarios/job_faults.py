@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.scenarios.label import WARNING, Case, Text, half, info, npu
+from tests.scenarios.label import WARNING, Case, Text, half, info, minute, npu
 
 POD, OTHER_POD = "3f1c52ce-8a11-4b0e-9d55-0c5be0a7f0d1", "7e2d19b4-41c7-4a5f-8d1e-5a0b9c3d2e1f"
 
@@ -18,7 +18,36 @@ def inside(pid: int, host_pid: int, device: int, *, at: int, pod: str = POD) -> 
     return f"[[at]]\nt = {at}\ndevice = {device}\nstart = [{{ pid = {pid}, host_pid = {host_pid}, {job} }}]\n"
 
 
+def crowd(first: int, job: int, devices: str, *, at: int, processes: int = 8) -> str:
+    """So many processes of one Slurm job on each of the devices."""
+    some = ", ".join(
+        f'{{ pid = {first + one}, name = "VLLM::Worker_TP{one}", memory = 900, job = "slurm {job}", user = "alice" }}'
+        for one in range(processes)
+    )
+    return f"[[at]]\nt = {at}\ndevices = {devices}\nstart = [{some}]\n"
+
+
 JOB_FAULTS: tuple[Case, ...] = (
+    Case(
+        "the ninth process is another job's, 910B3",
+        "job 4711 has eight processes on device 1, all that the table lists; from 60 s to 300 s job 4712 has one there",
+        Text(
+            "910B3",
+            420,
+            crowd(61001, 4711, "[1]", at=0)
+            + slurm(4712, 62001, "[1, 2]", at=60, user="bob")
+            + "[[at]]\nt = 300\ndevices = [1, 2]\nstop = [62001]\n",
+            cards=3,
+        ),
+        # It is asked once a minute, and who it is up to 15 s later.
+        (minute("jobs_share_device", npu(1), WARNING, at=60, lasts_s=30, over=(300, 345)),),
+    ),
+    Case(
+        "the ninth process is another job's, A3",
+        "the same on die 1 of NPU 0, of which the daemon sees all from its start",
+        Text("A3", 150, crowd(61001, 4711, "[1]", at=0) + slurm(4712, 62001, "[1]", at=0, user="bob"), cards=1),
+        (minute("jobs_share_device", npu(0, 1), WARNING, at=0, lasts_s=15),),
+    ),
     Case(
         "two Slurm jobs on one device, 910B3",
         "job 4712 of bob runs from 60 s to 240 s also on device 1, which job 4711 of alice has; 0 and 2 have one each",

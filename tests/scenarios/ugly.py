@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from tests.scenarios.job_faults import OTHER_POD, POD, inside, slurm
+from tests.scenarios.job_faults import OTHER_POD, POD, crowd, inside, slurm
 from tests.scenarios.label import Case, Text
 
 JOB = '[[at]]\nt = 0\ndevices = "all"\nstart = [{ pid = 41001, name = "python3", memory = 12000 }]\n'
 
 UGLY: tuple[Case, ...] = (
+    Case(
+        "a crowd of one job, 910B3",
+        "one Slurm job has nine processes on device 0 and eight on device 1, of which some come and go",
+        Text(
+            "910B3",
+            300,
+            crowd(61001, 4711, "[0]", at=0, processes=9)
+            + crowd(61021, 4711, "[1]", at=0)
+            + "[[at]]\nt = 100\ndevices = [0]\nstop = [61001, 61002]\n"
+            + crowd(61041, 4711, "[0, 1]", at=160, processes=2)
+            + '[[at]]\nt = 220\ndevices = [0, 1]\nstop = "all"\n',
+        ),
+    ),
     Case(
         "a hand-over, 910B3",
         "one Slurm job follows another on both devices, of another user; its last processes are ten seconds in leaving",

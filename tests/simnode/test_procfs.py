@@ -21,7 +21,7 @@ from npu_watchd.sources.jobs import JobFinder
 POD = "3f1c52ce-8a11-4b0e-9d55-0c5be0a7f0d1"
 NAMING = (
     *("two_jobs_one_device", "handover", "leftover", "container_pids", "hccl_ports"),
-    *("oom_kill", "pcie_contention"),
+    *("oom_kill", "pcie_contention", "nine_processes"),
 )
 """Scenarios that say whose their processes are."""
 NAMELESS = ("busy_node", "ascend950")

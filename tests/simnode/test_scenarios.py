@@ -28,6 +28,7 @@ ALL = (
     "hccl_ports",
     "hccn_busy",
     "leftover",
+    "nine_processes",
     "no_hca",
     "oom_kill",
     "optics_dim",

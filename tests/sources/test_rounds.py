@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from npu_watchd.chips import profile_of
 from npu_watchd.model.ids import DeviceKey, Subject
 from npu_watchd.sources.agenda import Plan, Task
@@ -56,8 +58,15 @@ def test_a_chip_is_asked_what_its_silicon_can_say() -> None:
     assert "npu_hccs" not in calls(rounds(PROBES, PACES, [OF_310P], asked_of, everything_asked))
     assert "npu_temp" not in calls(rounds(PROBES, PACES, [OF_310P], asked_of, everything_asked))
     assert "npu_pcie_err" in calls(rounds(PROBES, PACES, [OF_950], asked_of, everything_asked))
-    unknown = Card(0, (0,), "1020X", has_chip_ids=True)
+    unknown = Card(0, (0,), "1020X", has_chip_ids=True, crowded=(0,))
     assert set(calls(rounds(PROBES, PACES, [unknown], asked_of, everything_asked))) == {probe.name for probe in PROBES}
+
+
+def test_all_processes_are_asked_for_where_the_table_may_have_left_some_out() -> None:
+    crowded = replace(A3, npu=4, crowded=(1,))
+    wanted = rounds(PROBES, PACES, [A3, crowded], asked_of, everything_asked)
+    assert calls(wanted)["npu_proc_mem"] == [("-i", "4")]
+    assert wanted[Task("npu_proc_mem", Target(4, None, (0, 1)))] == Plan(60, 3)
 
 
 def test_what_the_tool_cannot_say_of_any_chip_of_a_card_is_not_asked_again() -> None:

@@ -108,6 +108,7 @@ def _device(device: Device) -> Document:
         "memory_bandwidth_utilization_ratio": _numbers(device.memory_bandwidth_utilization_ratio),
         "memory_errors": {kind: _errors(errors) for kind, errors in device.memory_errors.items()},
         "processes": None if device.processes is None else [_process(process) for process in device.processes],
+        "processes_cut": device.processes_cut,
         "jobs": None if device.jobs is None else jobs_document(device.jobs),
         "roce": None if device.roce is None else _npu_port(device.roce),
         "pcie_link": None if device.pcie_link is None else _pcie_link(device.pcie_link),

@@ -90,7 +90,7 @@ def _processes(device: Device) -> Cell:
     names = Counter(clean(process.name, _NAME_MAX) if process.name else "(no name)" for process in device.processes)
     shown = [name if times == 1 else f"{name} × {times}" for name, times in names.most_common(_NAMES_SHOWN)]
     more = [f"and {len(names) - _NAMES_SHOWN} more"] if len(names) > _NAMES_SHOWN else []
-    return ", ".join([*shown, *more])
+    return ", ".join([*shown, *more, *(["perhaps more"] if device.processes_cut else [])])
 
 
 def _blind(device: Device) -> Cell:
