@@ -94,6 +94,17 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
+class EndedJob:
+    """A job that is over although a process of it is still there."""
+
+    job: JobKey
+    why: str
+    """What shows it, in words."""
+    check: str
+    """What a person types to see the same."""
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceProcess:
     """A process on a chip, as the tool lists it."""
 
@@ -126,6 +137,10 @@ class Attribution:
     """None with `job`."""
     note: str | None = None
     """What a person should know: why nothing is known, or who says otherwise."""
+    job_alive: bool | None = None
+    """Whether the job still runs; None: nobody can tell, which is usual of sessions, services and users."""
+    ended: EndedJob | None = None
+    """With `job_alive` False: which job, and how that is known."""
     variables: Mapping[str, str] | None = None
     """The variables of parsers/environ.py that the process was started with; None: its environ could not be read."""
     place: ProcessPlace | None = None
@@ -148,6 +163,8 @@ class JobOnDevice:
     """Variable of HCCL → the values that its processes here were started with; without those that none has."""
     listening: tuple[Listener, ...] | None
     """Where its processes here listen for HCCL; None where that is known of none."""
+    alive: bool | None = None
+    """Whether it still runs; None: nobody can tell of all its processes here, and of none that it does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +190,7 @@ class DeviceJobs:
 
 def _together(some: list[Attribution]) -> JobOnDevice:
     jobs = [one.job for one in some if one.job is not None]
+    lives = {one.job_alive for one in some}
     sizes = [one.memory_bytes for one in some]
     known = [size for size in sizes if size is not None]
     starts = [one.started_wall_s for one in some if one.started_wall_s is not None]
@@ -186,4 +204,5 @@ def _together(some: list[Attribution]) -> JobOnDevice:
         notes=tuple(dict.fromkeys(one.note for one in some if one.note)),
         settings=values((one.variables for one in some), HCCL_VARIABLES),
         listening=tuple(sorted({one for these in heard for one in these})) if heard else None,
+        alive=True if True in lives else False if lives == {False} else None,
     )

@@ -11,6 +11,8 @@ _STAT = re.compile(r"(?P<pid>[0-9]{1,10}) \((?P<name>.*)\) (?P<rest>[A-Za-z](?: 
 _STARTED = 19
 """Of the fields after the name, which begin with field 3: starttime is field 22 (proc_pid_stat(5)). One more must
 follow, or it may have been cut."""
+_PARENT = 1
+"""Field 4."""
 _FLAGS, _KERNEL_THREAD = 6, 0x00200000
 """Field 9, and the kernel's PF_KTHREAD."""
 _UID = re.compile(r"^Uid:\t(?P<real>[0-9]{1,10})\t[0-9]+\t[0-9]+\t[0-9]+$", re.MULTILINE)
@@ -24,6 +26,8 @@ class ProcessStat:
     """At most 15 bytes, any of them; a process may change it as it likes."""
     started_ticks: int
     """Since boot, in clock ticks."""
+    parent_pid: int
+    """0: none, or one outside of this PID namespace."""
     kernel_thread: bool = False
 
 
@@ -43,7 +47,8 @@ def stat(text: str) -> ProcessStat:
         raise ParseError(1, "no /proc/PID/stat")
     fields = match["rest"].split()
     kernel_thread = bool(int(fields[_FLAGS]) & _KERNEL_THREAD)
-    return ProcessStat(int(match["pid"]), match["name"], int(fields[_STARTED]), kernel_thread)
+    parent_pid = max(0, int(fields[_PARENT]))
+    return ProcessStat(int(match["pid"]), match["name"], int(fields[_STARTED]), parent_pid, kernel_thread)
 
 
 def status(text: str) -> ProcessStatus:

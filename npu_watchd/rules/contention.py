@@ -7,11 +7,11 @@ from fnmatch import fnmatchcase
 
 from npu_watchd.model.finding import Action, Evidence, Severity
 from npu_watchd.model.ids import DeviceKey
-from npu_watchd.model.jobs import JobKey, JobOnDevice
+from npu_watchd.model.jobs import Attribution, JobKey, JobOnDevice
 from npu_watchd.model.reading import Failure, FailureKind
 from npu_watchd.model.snapshot import Device
 from npu_watchd.rules.rule import Judgement, Polls, Rule, Sharing, Unseen, Verified, View
-from npu_watchd.rules.sight import blind
+from npu_watchd.rules.sight import blind, unread
 
 _TABLE = "npu-smi info: Process id"
 _CUT = Failure(FailureKind.UNSUPPORTED, "the table lists eight processes of a chip at most, and here it does")
@@ -70,23 +70,54 @@ def _shared(view: View, key: DeviceKey, device: Device, jobs: Mapping[JobKey, Jo
 def _leftover(view: View) -> Iterable[Judgement]:
     for key, device in view.devices():
         because = blind(device, "npu_info")
+        if because is None and device.processes:
+            because = blind(device, "processes") or unread(device, "processes", device.jobs)
         if because is not None:
             yield Unseen(key, because)
-            continue
-        memory = device.memory.get("hbm")
-        if device.processes != () or memory is None or memory.used_bytes is None:
-            continue
-        limit = view.limit("leftover_bytes", device)
-        if memory.used_bytes > limit:
-            gib = 1 << 30
-            metric = 'npu_device_memory_used_bytes{memory="hbm"}'
-            source = f"npu-smi info: HBM-Usage, and no process; fuser -v /dev/davinci{device.device_id}"
-            evidence = (Evidence(metric, memory.used_bytes, limit, "bytes", None, source),)
-            summary = (
-                f"device {device.device_id}: {memory.used_bytes / gib:.1f} GiB of its memory are in use and no process "
-                f"is listed (limit {limit / gib:.1f} GiB)"
-            )
-            yield Verified(key, summary, evidence, for_s=view.limit("leftover_s", device))
+        elif (found := _outlived(view, key, device) or _unowned(view, key, device)) is not None:
+            yield found
+
+
+def _outlived(view: View, key: DeviceKey, device: Device) -> Verified | None:
+    """Processes whose job is over."""
+    left: dict[JobKey, list[Attribution]] = {}
+    for one in device.jobs.attributions if device.jobs is not None else ():
+        if one.ended is not None:
+            left.setdefault(one.ended.job, []).append(one)
+    if not left:
+        return None
+    evidence = tuple(_of_ended(job, some) for job, some in sorted(left.items()))
+    count = sum(len(some) for some in left.values())
+    whose = ", ".join(str(job) for job in sorted(left))
+    summary = f"device {device.device_id}: {count} process(es) are still on it of {whose}, which is over"
+    return Verified(key, summary, evidence, for_s=view.limit("leftover_s", device))
+
+
+def _of_ended(job: JobKey, some: list[Attribution]) -> Evidence:
+    ended = next(one.ended for one in some if one.ended is not None)
+    pids = " ".join(str(one.process.pid if one.process else one.pid) for one in some[:8])
+    user = f" of {some[0].user}" if some[0].user else ""
+    metric = f"processes of {job}{user}, pids {pids}: {ended.why}"
+    return Evidence(metric, len(some), 0, "", None, ended.check)
+
+
+def _unowned(view: View, key: DeviceKey, device: Device) -> Verified | None:
+    """Memory in use although no process is listed: never of a list that is cut, which has eight."""
+    memory = device.memory.get("hbm")
+    if device.processes != () or memory is None or memory.used_bytes is None:
+        return None
+    limit = view.limit("leftover_bytes", device)
+    if memory.used_bytes <= limit:
+        return None
+    gib = 1 << 30
+    metric = 'npu_device_memory_used_bytes{memory="hbm"}'
+    source = f"npu-smi info: HBM-Usage, and no process; fuser -v /dev/davinci{device.device_id}"
+    evidence = (Evidence(metric, memory.used_bytes, limit, "bytes", None, source),)
+    summary = (
+        f"device {device.device_id}: {memory.used_bytes / gib:.1f} GiB of its memory are in use and no process "
+        f"is listed (limit {limit / gib:.1f} GiB)"
+    )
+    return Verified(key, summary, evidence, for_s=view.limit("leftover_s", device))
 
 
 CONTENTION: tuple[Rule, ...] = (
@@ -107,9 +138,9 @@ CONTENTION: tuple[Rule, ...] = (
         Severity.WARNING,
         False,
         Action.CLEAN_UP,
-        ("npu_info",),
+        ("npu_info", "processes"),
         ("leftover_bytes", "leftover_s"),
-        "Memory of the device has been in use for five minutes although no process is listed on it.",
+        "For five minutes a process has been on the device whose job is over, or memory in use with no process listed.",
         _leftover,
     ),
 )

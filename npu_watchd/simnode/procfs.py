@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 
-from npu_watchd.simnode import host_files, sockets
+from npu_watchd.simnode import host_files, keepers, sockets
 from npu_watchd.simnode.chip_story import ChipStory
 from npu_watchd.simnode.scenario import Event, Scenario, Started, uid_of
 from npu_watchd.simnode.state import START_S, HostCpu
@@ -91,9 +91,11 @@ def tree(scenario: Scenario, t_s: float, start_s: float = START_S) -> Tree:
         **host_files.files(scenario, t_s, up_s),
         "stat": f"cpu  1 0 1 1 0 0 0 0 0 0\nbtime {int(start_s - UP_S)}\nprocesses 1\n",
     }
-    processes = processes_at(scenario, t_s)
-    for process in processes:
-        for name, text in _files(process).items():
+    lost, processes = keepers.lost_at(scenario, t_s), processes_at(scenario, t_s)
+    parents = [keepers.keeper_of(process.started.job, lost) for process in processes]
+    files |= dict(keepers.files((keepers.SYSTEMD, *parents), round((UP_S - LOADS_S) * TICKS_PER_SECOND)))
+    for process, parent in zip(processes, parents, strict=True):
+        for name, text in _files(process, parent.pid).items():
             files[f"{process.started.number}/{name}"] = text
     listens = {process.started.number: process.started.listens for process in processes}
     jobs = {process.started.number: process.started.job or NOBODY_SAID for process in processes}
@@ -104,16 +106,15 @@ def tree(scenario: Scenario, t_s: float, start_s: float = START_S) -> Tree:
     return Tree({name: text.encode() for name, text in files.items()}, links)
 
 
-def _files(process: HostProcess) -> dict[str, str]:
+def _files(process: HostProcess, parent: int) -> dict[str, str]:
     started, uid = process.started, process.uid
     scheduler, _, id_ = (started.job or NOBODY_SAID).partition(" ")
     inside = started.container_pid if started.host_pid is None else started.pid
     pids = [started.number] + ([] if inside is None else [inside])
     name = _comm(started.name or "")
     ticks = round((UP_S + process.since_s) * TICKS_PER_SECOND)
-    pid = started.number
     return {
-        "stat": f"{pid} ({name}) S 1 {pid} {pid} 0 -1 4194304 106 0 0 0 0 0 0 0 20 0 1 0 {ticks} 2629632 202\n",
+        "stat": keepers.stat(started.number, name, parent, ticks),
         "status": f"Name:\t{name}\nUid:\t{uid}\t{uid}\t{uid}\t{uid}\nNSpid:\t" + "\t".join(map(str, pids)) + "\n",
         "cgroup": f"0::{_cgroup(scheduler, id_, uid)}\n",
         "environ": "".join(f"{entry}\0" for entry in _environ(scheduler, id_, process)),

@@ -101,6 +101,8 @@ class Event:
     driver: DriverMood | None = None
     hccn: HccnMood | None = None
     oom: tuple[Killed, ...] = ()
+    lost_jobs: tuple[str, ...] = ()
+    """Jobs that are over from now on although their processes stay: their slurmstepd, or their shim, is gone."""
 
     def in_force(self, t_s: float) -> bool:
         """Whether its levels stand at `t_s`."""
@@ -160,6 +162,7 @@ def _event(data: Mapping[str, Any]) -> Event:
                 for one in data["start"]
             ),
             "oom": tuple(Killed(**one) for one in data["oom"]),
+            "lost_jobs": tuple(data["lost_jobs"]),
             "stop": None if stop is None else tuple(stop),
         }
     )

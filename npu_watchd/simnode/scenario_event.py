@@ -85,6 +85,7 @@ def _event(event: FileEvent, where: str, chips: int, hcas: tuple[str, ...]) -> E
         event.driver,
         event.hccn_tool,
         tuple(Killed(one.pid, one.name, one.job, one.user, one.limit) for one in event.oom),
+        event.lost_jobs,
     )
 
 
@@ -116,6 +117,7 @@ def _check(event: FileEvent, where: str, keys: set[str], devices: tuple[int, ...
 def _check_words(event: FileEvent, where: str) -> None:
     """Of processes: their jobs, environments and addresses."""
     jobs = [*(("start", one.job) for one in event.start), *(("oom", one.job) for one in event.oom)]
+    jobs += [("lost_jobs", job) for job in event.lost_jobs]
     for part, job in jobs:
         if job is not None and not is_job(job):
             forms = '"slurm 4711", "session 12" or "kubernetes" and a pod\'s uid'

@@ -270,6 +270,8 @@ class FileEvent(Strict):
     climb: Climbs | None = None
     start: tuple[NewProcess, ...] = ()
     stop: tuple[int, ...] | Literal["all"] | None = None
+    lost_jobs: tuple[str, ...] = ()
+    """Jobs, as `start` names them, that are over from now on although their processes stay: of the node, for good."""
     fails: tuple[str, ...] | None = None
     lost: bool | None = None
     reset: bool = False

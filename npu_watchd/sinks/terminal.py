@@ -153,7 +153,13 @@ def _row(device: Document, verdict: Document | None) -> Iterator[RenderableType]
     yield f"{_gib(memory['used_bytes'])}/{_gib(memory['total_bytes'])}" if memory else NOTHING
     errors = device["memory_errors"].get("hbm") or device["memory_errors"].get("ddr")
     yield f"{_shown(errors['single_bit'])}/{_shown(errors['double_bit'])}" if errors else NOTHING
-    yield _shown(None if device["processes"] is None else len(device["processes"]))
+    yield _processes(device)
+
+
+def _processes(device: Document) -> str:
+    if device["processes"] is None:
+        return NOTHING
+    return f"{len(device['processes'])}{'+' if device.get('processes_cut') else ''}"
 
 
 def _ports(document: Document) -> Table:

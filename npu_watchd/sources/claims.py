@@ -81,6 +81,14 @@ def _placed(cgroup: CgroupIdentity) -> JobKey | None:
     return None
 
 
+def own_job(facts: ProcessFacts) -> JobKey | None:
+    """The scheduler's job that the process is of by its cgroup, else by its own word; None: it names none."""
+    placed = _placed(facts.cgroup) if facts.cgroup is not None else None
+    if placed is not None and placed.scheduler in _SCHEDULERS:
+        return placed
+    return facts.environ.claim if facts.environ is not None else None
+
+
 def _forged(placed: JobKey | None, said: JobKey | None) -> str | None:
     """A pod is told names beside its uid, which do not contradict what the kernel says of it."""
     if placed is None or said is None:

@@ -20,6 +20,7 @@ from npu_watchd.parsers import cgroup, environ
 from npu_watchd.parsers.lines import ParseError
 from npu_watchd.parsers.process_files import ProcessStat
 from npu_watchd.sources.claims import ProcessFacts, believed
+from npu_watchd.sources.job_life import JobLives, MappedLives
 from npu_watchd.sources.mapping_dir import MappingDir
 from npu_watchd.sources.process_tree import ProcessTree, user_name
 from npu_watchd.sources.sweep import Sweep
@@ -63,7 +64,9 @@ class JobFinder:
         self._mapping = MappingDir(mapping_dir) if mapping_dir is not None else None
         self._name_of = name_of
         self._ticks_per_second = ticks_per_second
+        self._lives = JobLives(self._tree, monotonic)
         self._facts: dict[ProcessKey, ProcessFacts] = {}
+        self._mapped_lives = MappedLives(mapping_dir) if mapping_dir is not None else None
         self._names: dict[int, str] = {}
         self._slurm_places = False
         self._task: Callable[[], object] = lambda: None
@@ -91,6 +94,9 @@ class JobFinder:
         self._slurm_places = self._slurm_places or any(
             known.cgroup is not None and known.cgroup.scheduler is Scheduler.SLURM for known, _ in facts.values()
         )
+        self._lives.begin()
+        if self._mapped_lives is not None:
+            self._mapped_lives.keep(keys)
         mapped = self._mapped({item.device_id for item in rows})
         return tuple(
             self._attribution(item, seen[_row_of(item)], facts, mapped.get(item.device_id, ())) for item in rows
@@ -113,6 +119,9 @@ class JobFinder:
         no_mapping = mapped.detail if isinstance(mapped, Failure) else None
         claim = believed(known, () if isinstance(mapped, Failure) else mapped, self._slurm_places)
         notes = [seen.note, no_mapping, claim.note]
+        life = self._lives.of(known, claim.job, claim.source)
+        if life.alive is None and self._mapped_lives is not None and not isinstance(mapped, Failure):
+            life = self._mapped_lives.of(known, item.device_id, claim)
         return Attribution(
             item.device,
             row.pid,
@@ -124,6 +133,8 @@ class JobFinder:
             job=claim.job,
             source=claim.source,
             note="; ".join(note for note in notes if note) or None,
+            job_alive=life.alive,
+            ended=life.ended,
             variables=known.environ.variables if known.environ else None,
         )
 

@@ -22,12 +22,12 @@ def stat(name: str = "python", rest: str = REST) -> str:
 
 
 def test_a_stat() -> None:
-    assert process_files.stat(stat()) == ProcessStat(4242, "python", 8675309)
+    assert process_files.stat(stat()) == ProcessStat(4242, "python", 8675309, 1)
 
 
 @pytest.mark.parametrize("name", ["", "a) S 1 1 1", "(x)", "a b", ") R 0 0", "a\nb", "\ufffd", "1 (a) S"])
 def test_a_name_may_hold_anything(name: str) -> None:
-    assert process_files.stat(stat(name)) == ProcessStat(4242, name, 8675309)
+    assert process_files.stat(stat(name)) == ProcessStat(4242, name, 8675309, 1)
 
 
 def test_a_kernel_thread_is_known_by_its_flag() -> None:

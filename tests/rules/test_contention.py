@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from npu_watchd.model.ids import DeviceKey
-from npu_watchd.model.jobs import Attribution, DeviceJobs, Job, Scheduler
+from npu_watchd.model.jobs import Attribution, DeviceJobs, EndedJob, Job, JobKey, Scheduler
 from npu_watchd.model.reading import Failure, FailureKind
 from npu_watchd.model.snapshot import Memory
 from npu_watchd.rules.contention import contending
@@ -132,6 +132,53 @@ def test_memory_that_nobody_has_is_found_after_five_minutes() -> None:
     assert world.cycles(0, 285) == {}
     found = world.cycle(300)["leftover npu 3 chip 0"]
     assert found.summary == ("device 3: 20.0 GiB of its memory are in use and no process is listed (limit 5.0 GiB)")
+
+
+ENDED = EndedJob(JobKey(Scheduler.SLURM, "1"), "no slurmstepd of it is left", "squeue -j 1")
+
+
+def orphan(pid: int) -> Attribution:
+    return replace(holds(pid, slurm(1)), user="alice", job_alive=False, ended=ENDED)
+
+
+def test_a_process_whose_job_is_over_is_left_over_after_five_minutes() -> None:
+    world = World()
+    world.change(3, jobs=on_device(orphan(10), orphan(11)), processes=(process("python3"),))
+    assert world.cycles(0, 285) == {}
+    found = world.cycle(300)["leftover npu 3 chip 0"]
+    assert found.summary == "device 3: 2 process(es) are still on it of slurm 1, which is over"
+    assert (found.severity.value, found.quarantines, found.action.value) == ("warning", False, "clean_up")
+    (evidence,) = found.evidence
+    assert (evidence.metric, evidence.observed, evidence.limit, evidence.source) == (
+        "processes of slurm 1 of alice, pids 10 11: no slurmstepd of it is left",
+        2,
+        0,
+        "squeue -j 1",
+    )
+
+
+@pytest.mark.parametrize("alive", [True, None])
+def test_a_job_that_runs_or_of_which_nobody_can_tell_leaves_nothing_over(alive: bool | None) -> None:
+    world = World()
+    world.change(3, jobs=on_device(replace(holds(10, slurm(1)), job_alive=alive)), processes=(process("python3"),))
+    assert world.cycles(0, 900) == {}
+
+
+def test_while_nobody_can_look_at_the_processes_a_leftover_is_held() -> None:
+    world = World()
+    world.change(3, jobs=on_device(orphan(10)), processes=(process("python3"),))
+    world.cycles(0, 300)
+    world.change(3, jobs=None, blind={"processes": HUNG})
+    assert world.cycle(315)["leftover npu 3 chip 0"].held
+    world.change(3, blind={}, jobs=on_device(holds(20, slurm(2))))
+    assert world.cycle(330) == {}
+
+
+def test_a_job_of_which_one_process_is_kept_goes_on() -> None:
+    alive = replace(holds(10, slurm(1)), job_alive=True)
+    together = [on_device(*some).by_job[slurm(1).key].alive for some in ((orphan(11), alive), (orphan(11),))]
+    assert together == [True, False]
+    assert on_device(orphan(11), holds(12, slurm(1))).by_job[slurm(1).key].alive is None
 
 
 @pytest.mark.parametrize(("used", "listed"), [(4, True), (4, False), (20, True)])

@@ -102,6 +102,32 @@ JOB_FAULTS: tuple[Case, ...] = (
         (info("leftover", npu(1), WARNING, at=60, lasts_s=300, over=(480, 503)),),
     ),
     Case(
+        "a job whose slurmstepd is gone, 910B3",
+        "job 4711 has devices 0 and 1; its slurmstepd is gone at 60 s, and a process stays on 1 until 480 s",
+        Text(
+            "910B3",
+            540,
+            slurm(4711, 61001, "[1]", at=0, user="alice")
+            + slurm(4711, 61002, "[0]", at=0, user="alice")
+            + '[[at]]\nt = 60\nlost_jobs = ["slurm 4711"]\n[[at]]\nt = 60\ndevice = 0\nstop = [61002]\n'
+            + "[[at]]\nt = 480\ndevice = 1\nstop = [61001]\n",
+        ),
+        # All of /proc is searched once a minute.
+        (minute("leftover", npu(1), WARNING, at=60, lasts_s=300, over=(480, 503)),),
+    ),
+    Case(
+        "a pod whose shim is gone, A3",
+        "the shim of a pod on both dies is gone before the daemon starts; its processes have the dies all the time",
+        Text(
+            "A3",
+            390,
+            f'[[at]]\nt = 0\nlost_jobs = ["kubernetes {POD}"]\n[[at]]\nt = 0\ndevices = "all"\n'
+            f'start = [{{ pid = 61001, name = "vllm", memory = 20000, job = "kubernetes {POD}", user = 0 }}]\n',
+            cards=1,
+        ),
+        tuple(half("leftover", npu(0, chip), WARNING, at=0, lasts_s=300) for chip in (0, 1)),
+    ),
+    Case(
         "memory of nobody from before, 950PR",
         "40 GB of device 0 have been in use without a process since before the daemon was started",
         Text("950PR", 390, "[[at]]\nt = 0\ndevice = 0\nhbm.used = 40960\n"),

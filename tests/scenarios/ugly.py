@@ -9,6 +9,32 @@ JOB = '[[at]]\nt = 0\ndevices = "all"\nstart = [{ pid = 41001, name = "python3",
 
 UGLY: tuple[Case, ...] = (
     Case(
+        "children of init, 910B3",
+        "somebody has started a run with nohup, a pod and a Slurm job run beside it: ten minutes, two restarts",
+        Text(
+            "910B3",
+            600,
+            "[[at]]\nt = 0\ndevice = 0\n"
+            'start = [{ pid = 41001, name = "python3", memory = 9000, job = "session 12", user = "carol" }]\n'
+            + slurm(4711, 61001, "[1]", at=0, user="alice")
+            + "[[at]]\nt = 0\ndevice = 2\n"
+            f'start = [{{ pid = 51001, name = "vllm", memory = 20000, job = "kubernetes {POD}", user = 0 }}]\n',
+            cards=3,
+            restarts=(200, 400),
+        ),
+    ),
+    Case(
+        "a job that is slow to leave, A3",
+        "its slurmstepd is gone at 60 s, its last process at 270 s",
+        Text(
+            "A3",
+            420,
+            slurm(4711, 61001, "[0, 1]", at=0, user="alice")
+            + '[[at]]\nt = 60\nlost_jobs = ["slurm 4711"]\n[[at]]\nt = 270\ndevices = [0, 1]\nstop = "all"\n',
+            cards=1,
+        ),
+    ),
+    Case(
         "a crowd of one job, 910B3",
         "one Slurm job has nine processes on device 0 and eight on device 1, of which some come and go",
         Text(

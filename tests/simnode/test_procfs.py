@@ -176,10 +176,30 @@ def test_where_a_scenario_says_nothing_all_belongs_to_one_session(name: str, tmp
             assert name in NAMELESS or "unknown" not in set().union(*found.values())
 
 
+KEEPER = "3658368"
+"""Of job 4711."""
+
+
+def test_a_jobs_process_descends_from_who_keeps_it_until_that_is_gone() -> None:
+    story = scenario(
+        'pid = 4711, name = "a", memory = 1, job = "slurm 12"', '[[at]]\nt = 300\nlost_jobs = ["slurm 12"]\n'
+    )
+
+    def parent(t_s: float) -> tuple[int, str | None]:
+        shown = procfs.tree(story, t_s).files
+        pid = process_files.stat(shown["4711/stat"].decode()).parent_pid
+        return pid, shown[f"{pid}/cmdline"].decode()
+
+    (kept, title), lost = parent(200), parent(300)
+    assert title == "slurmstepd: [12.0]\0"
+    assert lost == (1, "/sbin/init\0")
+    assert f"{kept}/stat" not in procfs.tree(story, 300).files
+
+
 def test_an_installed_node_keeps_it_beside_its_sysfs(tmp_path: Path) -> None:
     install("two_jobs_one_device", tmp_path, speed=0.0, at=60.0)
     proc = tmp_path / "proc"
-    assert {"1", "61001", "cpuinfo", "self", "stat", "uptime", "pressure", "meminfo", "vmstat"} <= {
+    assert {"1", KEEPER, "61001", "cpuinfo", "self", "stat", "uptime", "pressure", "meminfo", "vmstat"} <= {
         path.name for path in proc.iterdir()
     }
     assert (proc / "uptime").read_text() == "86460.00 86460.00\n"

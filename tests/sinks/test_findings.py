@@ -220,6 +220,7 @@ def test_the_jobs_of_a_device_are_in_the_api_and_on_the_page() -> None:
                 "pod": None,
                 "container": None,
                 "since": AT.wall_s - 90,
+                "alive": None,
                 "memory_bytes": 6 << 30,
                 "pids": [10, 11],
                 "process_names": ["python3"],

@@ -29,16 +29,19 @@ class ProcTree:
         started_ticks: int = 5000,
         namespace_pids: tuple[int, ...] | None = None,
         flags: int = 4194304,
+        parent: int = 1,
+        cmdline: str = "",
     ) -> None:
         """A process, in place of the one that had this pid. environ: its entries, divided by blanks."""
         folder = self.root / str(pid)
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
-        rest = f"S 1 {pid} {pid} 0 -1 {flags} 106 0 0 0 0 0 0 0 20 0 1 0 {started_ticks} 2629632 202"
+        rest = f"S {parent} {pid} {pid} 0 -1 {flags} 106 0 0 0 0 0 0 0 20 0 1 0 {started_ticks} 2629632 202"
         pids = "\t".join(str(number) for number in namespace_pids or (pid,))
         (folder / "stat").write_text(f"{pid} ({name}) {rest}\n")
         (folder / "status").write_text(f"Name:\t{name}\nUid:\t{uid}\t{uid}\t{uid}\t{uid}\nNSpid:\t{pids}\n")
         (folder / "cgroup").write_text(cgroup)
+        (folder / "cmdline").write_text(cmdline)
         (folder / "environ").write_text("".join(entry + "\0" for entry in environ.split()))
 
     def end(self, pid: int) -> None:

@@ -32,6 +32,7 @@ def _job(found: JobOnDevice) -> dict[str, Any]:
         "pod": job.pod,
         "container": job.container,
         "since": found.since_wall_s,
+        "alive": found.alive,
         "memory_bytes": found.memory_bytes,
         "pids": list(found.pids),
         "process_names": list(found.names),
@@ -52,6 +53,7 @@ def jobs_cell(jobs: DeviceJobs | None) -> str | Markup:
     known = [
         f"{found.job.scheduler} {clean(found.job.id, _ID_MAX)}"
         + (f" ({clean(found.job.user, _ID_MAX)})" if found.job.user else "")
+        + (", which is over" if found.alive is False else "")
         for found in jobs.by_job.values()
     ]
     parts = known[:_SHOWN] + ([f"and {len(known) - _SHOWN} more"] if len(known) > _SHOWN else [])
