@@ -189,7 +189,8 @@ class Docket:
 
 
 def _site(settings: config.Config, overrides: Overrides) -> Site:
-    return Site(overrides, Sharing(settings.contention.share, tuple(settings.contention.services)))
+    chosen = settings.contention
+    return Site(overrides, Sharing(chosen.share, tuple(chosen.services), config.shares_of(settings)))
 
 
 def overrides_of(settings: config.Config) -> Overrides:

@@ -11,6 +11,7 @@ from npu_watchd.config import contradictions, file
 from npu_watchd.config.contradictions import ProbeDefault, ProbeDefaults, probe_times
 from npu_watchd.config.error import ConfigError
 from npu_watchd.config.sections import DEFAULT_FILE, PROBE_NAMES, Config, ProbeSettings, Sections
+from npu_watchd.config.sharing import shares_of
 from npu_watchd.config.text import effective, template, unused
 from npu_watchd.config.thresholds import limits_of
 from npu_watchd.config.values import Address, Seconds
@@ -29,6 +30,7 @@ __all__ = [
     "limits_of",
     "load",
     "probe_times",
+    "shares_of",
     "template",
     "unused",
 ]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from npu_watchd.config import thresholds
+from npu_watchd.config import sharing, thresholds
 from npu_watchd.config.alertmanager import AlertmanagerSection
 from npu_watchd.config.error import ConfigError
 from npu_watchd.config.sections import PROBE_NAMES, Config
@@ -42,7 +42,8 @@ ProbeDefaults = Mapping[str, ProbeDefault]
 
 def refuse(config: Config, defaults: ProbeDefaults, rules: Collection[str] = ()) -> None:
     """Raise ConfigError for the first contradiction; probes without a default are judged by what the file says."""
-    for check in (_probes, _listen, _web_file, _paths, _alertmanager, _quarantine, _kubernetes, _limits):
+    checks = (_probes, _listen, _web_file, _paths, _alertmanager, _quarantine, _kubernetes, _limits, _sharing)
+    for check in checks:
         for key, problem, cure in check(config, defaults):
             raise ConfigError(config.file, key, problem, cure)
     for index, name in enumerate(config.rules.off):
@@ -198,3 +199,7 @@ def _repeated(key: str, values: Sequence[str]) -> Iterator[Contradiction]:
 
 def _limits(config: Config, _: ProbeDefaults) -> Iterator[Contradiction]:
     yield from thresholds.problems(config.limits)
+
+
+def _sharing(config: Config, _: ProbeDefaults) -> Iterator[Contradiction]:
+    yield from sharing.problems(config)

@@ -100,7 +100,7 @@ def _refuse_unknown(file: Path, table: Table, prefix: str) -> None:
         known = BY_NAME.get(key)
         if known is None:
             raise ConfigError(file, key, "unknown key", _suggestion(name, prefix))
-        if known.section and key != "limits" and isinstance(value, dict):
+        if known.section and not known.free and isinstance(value, dict):
             _refuse_unknown(file, value, f"{key}.")
 
 

@@ -33,6 +33,8 @@ class Key:
     used: bool
     """False: checked, but nothing in this version acts on it."""
     section: bool
+    free: bool
+    """A section whose keys are checked elsewhere: names of limits, devices."""
     attribute: tuple[str, ...]
     """The way to its value below a Config."""
 
@@ -66,6 +68,7 @@ def _described(name: str, attribute: tuple[str, ...], kind: Any, default: object
         example=meta.extra["example"],
         used=parent_used and meta.extra["used"],
         section=isinstance(default, Section | dict),
+        free=isinstance(default, dict),
         attribute=attribute,
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 
@@ -163,11 +163,23 @@ class QuarantineSection(Section, frozen=True):
     )
 
 
+Sharing = Literal["never", "same_user", "vnpu", "allowed"]
+SHARES: tuple[str, ...] = get_args(Sharing)
+
+
 class ContentionSection(Section, frozen=True):
     share: Annotated[
-        Literal["never", "same_user", "vnpu", "allowed"],
+        Sharing,
         about("Who may share a chip: nobody, jobs of one user, virtual NPUs (their names have `vir`), or anybody."),
     ] = "never"
+    devices: Annotated[
+        dict[str, Any],
+        about(
+            "The same for one device_id or a range of them, where it is not what holds for all.",
+            unset="none",
+            example={"0-3": "never", "4": "same_user"},
+        ),
+    ] = {}  # noqa: RUF012  # msgspec gives each its own
     services: Annotated[
         tuple[Name, ...],
         about(

@@ -24,8 +24,11 @@ _HEAD = f"""\
 def effective(config: Config, defaults: ProbeDefaults) -> list[tuple[str, str, str]]:
     """Every key, its value as TOML text (in brackets: what its absence means), and its source: default or file."""
     rows = [_row(key, config, defaults) for key in KEYS if not key.section]
-    limits = [(f"limits.{name}", toml_text(value), "file") for name, value in given(config.limits)]
-    return rows + limits
+    for key in KEYS:
+        if key.free:
+            own = given(key.value_in(config))  # type: ignore[arg-type]  # a table
+            rows += [(f"{key.name}.{name}", toml_text(value), "file") for name, value in own]
+    return rows
 
 
 def unused(config: Config) -> list[str]:
@@ -69,7 +72,7 @@ def _section_lines(section: Key, defaults: ProbeDefaults) -> Iterator[str]:
         for limit in LIMITS:
             yield from _limit_lines(limit)
     for key in KEYS:
-        if key.name.rpartition(".")[0] == section.name and not key.section:
+        if key.name.rpartition(".")[0] == section.name and (key.free or not key.section):
             yield from _key_lines(key, section)
 
 
@@ -77,7 +80,8 @@ def _key_lines(key: Key, section: Key) -> Iterator[str]:
     note = " (Not used by this version.)" if section.used and not key.used else ""
     absent = f" Without it: {key.unset}." if key.unset else ""
     yield f"# {key.what}{absent}{note}"
-    yield f"# {key.name.rpartition('.')[2]} = {toml_text(key.example if key.default is None else key.default)}"
+    shown = key.example if key.default in (None, {}) else key.default
+    yield f"# {key.name.rpartition('.')[2]} = {toml_text(shown)}"
 
 
 def _limit_lines(limit: Limit) -> Iterator[str]:

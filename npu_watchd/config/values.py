@@ -36,6 +36,8 @@ def toml_text(value: object) -> str:
         return str(value)
     if isinstance(value, tuple | list):
         return f"[{', '.join(toml_text(item) for item in value)}]"
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{toml_text(name)} = {toml_text(item)}' for name, item in value.items())} }}"
     return json.dumps(str(value), ensure_ascii=False)
 
 

@@ -58,8 +58,9 @@ def _key_table(keys: Iterable[Key]) -> Iterator[str]:
 
 
 def _key_row(key: Key) -> tuple[str, ...]:
-    default = f"`{toml_text(key.default)}`" if key.default is not None else f"{key.unset}"
-    return f"`{key.name.rpartition('.')[2]}`", _what(key), key.expected, default
+    default = f"`{toml_text(key.default)}`" if key.default not in (None, {}) else f"{key.unset}"
+    expected = f"a table such as `{toml_text(key.example)}`" if key.free else key.expected
+    return f"`{key.name.rpartition('.')[2]}`", _what(key), expected, default
 
 
 def _probe_tables(defaults: ProbeDefaults) -> Iterator[str]:

@@ -39,13 +39,14 @@ def contending(device: Device, sharing: Sharing) -> Mapping[JobKey, JobOnDevice]
         return {}
     jobs = {key: job for key, job in device.jobs.by_job.items() if not _is_service(job, sharing)}
     users = {job.job.user for job in jobs.values()}
-    if sharing.share == "same_user" and len(users) == 1 and None not in users:
+    if sharing.of(device.device_id) == "same_user" and len(users) == 1 and None not in users:
         return {}
     return jobs if len(jobs) > 1 else {}
 
 
 def _may_share(device: Device, sharing: Sharing) -> bool:
-    return sharing.share == "allowed" or (sharing.share == "vnpu" and "vir" in (device.identity.name or ""))
+    share = sharing.of(device.device_id)
+    return share == "allowed" or (share == "vnpu" and "vir" in (device.identity.name or ""))
 
 
 def _is_service(found: JobOnDevice, sharing: Sharing) -> bool:

@@ -23,6 +23,12 @@ class Sharing:
     """never, same_user, vnpu or allowed."""
     services: tuple[str, ...] = ()
     """Patterns of those that may be on any chip: a process's name, or scheduler and id."""
+    devices: Mapping[str, str] = field(default_factory=dict)
+    """device_id → the same as `share` for this device alone."""
+
+    def of(self, device_id: str) -> str:
+        """Who may share this device."""
+        return self.devices.get(device_id, self.share)
 
 
 EXCLUSIVE = Sharing()

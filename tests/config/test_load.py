@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from npu_watchd.config import Config, ConfigError, load, probe_times, unused
+from npu_watchd.config import Config, ConfigError, effective, load, probe_times, shares_of, unused
 from npu_watchd.config import file as file_of_config
 from npu_watchd.config.keys import BY_NAME, KEYS
 from npu_watchd.config.sections import Sections
@@ -458,3 +458,60 @@ def converted(table: dict[str, Any]) -> Sections | ConfigError:
         return file_of_config.sections(Path("config.toml"), table)
     except ConfigError as refused:
         return refused
+
+
+def test_single_devices_may_be_shared_otherwise_than_the_rest(file: Path) -> None:
+    file.write_text('[contention]\nshare = "never"\n[contention.devices]\n4 = "allowed"\n"6-7" = "same_user"\n')
+    config = load(file)
+    assert shares_of(config) == {"4": "allowed", "6": "same_user", "7": "same_user"}
+    shown = {key: (value, source) for key, value, source in effective(config, DEFAULTS)}
+    assert shown["contention.devices.4"] == ('"allowed"', "file")
+    assert shown["contention.devices.6-7"] == ('"same_user"', "file")
+
+
+@pytest.mark.parametrize(
+    ("devices", "message"),
+    [
+        ('"7-4" = "never"', 'contention.devices."7-4": is a range that ends before it begins; write "4-7"'),
+        (
+            '"all" = "never"',
+            'contention.devices."all": names no device; write a device_id or a range of them, such as "4" or "4-7"',
+        ),
+        (
+            '"" = "never"',
+            'contention.devices."": names no device; write a device_id or a range of them, such as "4" or "4-7"',
+        ),
+        (
+            '"-1" = "never"',
+            'contention.devices."-1": names no device; write a device_id or a range of them, such as "4" or "4-7"',
+        ),
+        (
+            '"99999" = "never"',
+            'contention.devices."99999": names no device; write a device_id or a range of them, such as "4" or "4-7"',
+        ),
+        (
+            '"4" = "shared"',
+            'contention.devices."4": is the text "shared"; write "never" or "same_user" or "vnpu" or "allowed"',
+        ),
+        ('"4" = true', 'contention.devices."4": is true; write "never" or "same_user" or "vnpu" or "allowed"'),
+        (
+            '"4-7" = "never"\n"5" = "allowed"',
+            'contention.devices."5": device 5 is in "4-7" too; write each device once',
+        ),
+    ],
+)
+def test_a_device_that_cannot_be_meant_is_named(file: Path, devices: str, message: str) -> None:
+    assert refusal(file, f"[contention.devices]\n{devices}\n") == message
+
+
+def test_a_device_beyond_those_that_are_expected_is_a_contradiction(file: Path) -> None:
+    text = '[node]\nexpected_devices = 8\n[contention.devices]\n"4-8" = "allowed"\n'
+    assert refusal(file, text) == (
+        'contention.devices."4-8": there is no device 8 where node.expected_devices is 8; the last device is 7'
+    )
+
+
+def test_devices_that_are_no_table_are_named(file: Path) -> None:
+    assert refusal(file, '[contention]\ndevices = "4"\n').startswith(
+        'contention.devices: is the text "4"; write a table'
+    )

@@ -39,6 +39,8 @@ def test_every_line_of_the_template_is_good_once_uncommented(tmp_path: Path) -> 
     file.write_text(without_token.replace("/etc/npu-watchd", str(tmp_path)))
     config = load(file, defaults=DEFAULTS)
     keys = {key.name for key in KEYS if not key.section}
+    # Of a table whose keys are devices, as its example has them.
+    keys |= {"contention.devices.0-3", "contention.devices.4"}
     limits = {f"limits.{limit.name}" for limit in LIMITS}
     assert config.given == (keys | limits) - {"alertmanager.bearer_token_file", "kubernetes.token_file"}
     assert {limit.name: limits_of(config)[limit.name] for limit in LIMITS} == {

@@ -107,6 +107,10 @@ def test_a_cut_list_of_two_jobs_is_two_jobs() -> None:
         (Sharing(services=("slurm 2",)), 0),
         (Sharing(services=("pyth*",)), 0),
         (Sharing(services=("unit *",)), 2),
+        (Sharing(devices={"3": "allowed"}), 0),
+        (Sharing(devices={"4": "allowed"}), 2),
+        (Sharing("allowed", devices={"3": "never"}), 2),
+        (Sharing("allowed", devices={"3": "same_user"}), 2),
     ],
 )
 def test_who_may_share_is_the_sites_word(sharing: Sharing, count: int) -> None:
