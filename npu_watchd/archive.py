@@ -182,4 +182,5 @@ def _all_gone(history: Changes) -> Changes:
         dropped=frozenset(history.series),
         dropped_states=frozenset(history.states),
         dropped_peaks=frozenset(history.peaks),
+        witnesses=dict.fromkeys(history.witnesses, ()),
     )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from npu_watchd.codes.repeats import Occurrence
 
 D = TypeVar("D", bound=Hashable)
+Who = Callable[[D, Occurrence], Collection[str] | None]
 
 TOGETHER_S = 30.0
 """The vendor's cluster software does not count such faults of one job inside 30 s."""
@@ -15,21 +16,23 @@ TOGETHER_S = 30.0
 
 def software(
     occurrences: Mapping[D, Sequence[Occurrence]],
-    jobs: Mapping[D, Collection[str] | None],
+    jobs: Who[D],
     *,
     within_s: float = TOGETHER_S,
 ) -> dict[D, tuple[Occurrence, ...]]:
     """Of one code: the occurrences, by device, that began within `within_s` of one on another device of the same job.
 
     occurrences: by device.
-    jobs: who used each device then; None, or no entry: unknown, and such a device is nobody's partner.
+    jobs: who used the device then; None or nobody: unknown, and such an occurrence is nobody's partner.
     Devices without such an occurrence are not in the answer.
     """
     shared: dict[D, set[Occurrence]] = {}
-    for job in {job for device in occurrences for job in jobs.get(device) or ()}:
-        events = [
-            (one, device) for device, some in occurrences.items() if job in (jobs.get(device) or ()) for one in some
-        ]
+    by_job: dict[str, list[tuple[Occurrence, D]]] = {}
+    for device, some in occurrences.items():
+        for one in some:
+            for job in jobs(device, one) or ():
+                by_job.setdefault(job, []).append((one, device))
+    for events in by_job.values():
         events.sort(key=lambda event: event[0].appeared_s)
         for ordered in (events, reversed(events)):
             for device, one in _close_to_another(ordered, within_s):
@@ -43,7 +46,7 @@ def software(
 
 def hardware(
     occurrences: Mapping[D, Sequence[Occurrence]],
-    jobs: Mapping[D, Collection[str] | None],
+    jobs: Who[D],
     *,
     within_s: float = TOGETHER_S,
 ) -> dict[D, tuple[Occurrence, ...]]:

@@ -17,6 +17,7 @@ from npu_watchd.model.ids import NODE, DeviceKey, Subject
 from npu_watchd.model.reading import Failure, FailureKind
 from npu_watchd.model.snapshot import Snapshot
 from npu_watchd.model.verdict import Answer, Decision, Verdict
+from npu_watchd.rules.contention import tenants
 from npu_watchd.rules.quarantine import QUARANTINE
 from npu_watchd.rules.rule import ANY_SITE, Rule, Site, Unseen, View
 
@@ -90,7 +91,7 @@ class Judging:
 
     def step(self, snapshot: Snapshot, history_s: float, abandoned: Mapping[str, int]) -> Judged:
         """Judge one snapshot. A rule that fails costs itself alone: what it had found is held."""
-        resets = self._history.observe(snapshot, history_s)
+        resets = self._history.observe(snapshot, history_s, tenants(snapshot, self._site.sharing))
         now = Moment(history_s, snapshot.at.wall_s)
         view = self._view(snapshot, abandoned)
         faults: dict[str, str] = {}

@@ -128,10 +128,7 @@ class Board:
             return self._readings.news
 
     def cards(self) -> list[tuple[int, tuple[int, ...], str | None, bool, Mapping[int, int], tuple[int, ...]]]:
-        """For whom to ask, of the newest table: NPU id, chips, their name, whether they have ids, and logic ids.
-
-        Then the chips of which it lists as many processes as it ever does, so that there may be more.
-        """
+        """For whom to ask, of the newest table: NPU id, chips, name, whether they have ids, logic ids, crowded ones."""
         with self._lock:
             roster = self._roster
             npus = sorted({key.npu for key in roster.rows})

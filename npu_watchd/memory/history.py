@@ -13,11 +13,13 @@ from npu_watchd.memory.rows import Changes, Labels, Life, PeakRow, Standing
 from npu_watchd.memory.series import Reset
 from npu_watchd.memory.spells import Spell
 from npu_watchd.memory.states import States
+from npu_watchd.memory.witnesses import WITNESS_KEPT_S, Tenants, Witnesses
 from npu_watchd.model.ids import DeviceKey, Subject
 from npu_watchd.model.snapshot import Snapshot
 
 __all__ = ["KEPT_S", "Changes", "History", "Increase", "Labels", "Reset", "Spell"]
 
+NOBODY_KNOWN: Tenants = {}
 KEPT_S = 30 * 86_400.0
 """Retention of DESIGN 9."""
 MOST_SERIES = 20_000
@@ -36,6 +38,7 @@ class History:
     def __init__(self, most_series: int = MOST_SERIES) -> None:
         self._counts = Counts(most_series)
         self._states = States(most_series)
+        self._witnesses = Witnesses()
         self._peaks: dict[tuple[str, Subject, Labels], PeakRow] = {}
         self._serials: dict[Subject, str] = {}
         self._now_s = -math.inf
@@ -58,9 +61,10 @@ class History:
         """Sights of series and conditions that were one too many to be followed."""
         return self._refused_before + self._counts.refused + self._states.refused
 
-    def observe(self, snapshot: Snapshot, now_s: float) -> list[Reset]:
+    def observe(self, snapshot: Snapshot, now_s: float, tenants: Tenants = NOBODY_KNOWN) -> list[Reset]:
         """Take a cycle's snapshot; returns the counters that are now known to have begun anew.
 
+        tenants: who is on the devices; kept of those to which an error code comes.
         now_s: an instant that is not later than the one before counts as just after it.
         """
         self._now_s = max(now_s, math.nextafter(self._now_s, math.inf))
@@ -69,12 +73,13 @@ class History:
         resets = self._replacements(snapshot)
         sight = Sight(self._now_s, self._life, self._doubt_from_s, self._strangers(snapshot))
         resets += self._counts.observe(snapshot, sight)
-        self._states.observe(snapshot, self._now_s)
+        self._witnesses.see(tenants, self._states.observe(snapshot, self._now_s), self._now_s)
         self._see_peaks(snapshot)
         if self._now_s >= self._sweep_due_s:
             self._sweep_due_s = self._now_s + _SWEEP_S
             self._counts.forget(self._now_s - KEPT_S)
             self._states.forget(self._now_s - KEPT_S)
+            self._witnesses.forget(self._now_s - WITNESS_KEPT_S)
         return resets
 
     def increase(self, metric: str, subject: Subject, labels: Labels, window_s: float) -> Increase | None:
@@ -104,6 +109,10 @@ class History:
         """Spells of `value` that began or ended in the window, oldest first; one that fills it whole is not there."""
         return self._states.spells(name, subject, value, self._now_s - window_s)
 
+    def jobs(self, name: str, subject: Subject, at_s: float) -> tuple[str, ...]:
+        """Whose the device was when the error code came with which such a spell began; (): nobody's, or not known."""
+        return self._witnesses.jobs(name, subject, at_s)
+
     def names(self, prefix: str, subject: Subject) -> tuple[str, ...]:
         """The names of the subject's conditions with this prefix: `error_code:` gives each code ever seen active."""
         return self._states.names(prefix, subject)
@@ -130,6 +139,7 @@ class History:
             peaks={key: self._peaks[key] for key in self._new_peaks if key in self._peaks},
             dropped_peaks=frozenset(self._dropped_peaks - self._peaks.keys()),
             serials={key: self._serials[key] for key in self._new_serials},
+            witnesses=self._witnesses.changes(),
         )
         self._forget_changes()
         return found
@@ -146,6 +156,7 @@ class History:
             transitions=tuple(transitions),
             peaks=dict(self._peaks),
             serials=dict(self._serials),
+            witnesses=self._witnesses.everything(),
         )
 
     @classmethod
@@ -163,6 +174,7 @@ class History:
         history._states.restore(rows.states.values(), transitions)
         history._peaks = dict(rows.peaks)
         history._serials = dict(rows.serials)
+        history._witnesses.restore(rows.witnesses)
         return history
 
     def _stand(self) -> Standing:
@@ -198,6 +210,7 @@ class History:
             if known is not None:
                 self._counts.forget_subject(key)
                 self._states.forget_codes(key)
+                self._witnesses.forget_subject(key)
                 gone = {peak for peak in self._peaks if peak[1] == key}
                 self._peaks = {peak: row for peak, row in self._peaks.items() if peak not in gone}
                 self._dropped_peaks |= gone

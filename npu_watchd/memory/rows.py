@@ -73,6 +73,14 @@ class PeakRow(NamedTuple):
     value: float
 
 
+class WitnessRow(NamedTuple):
+    """The jobs that were on a device when a condition of it became true."""
+
+    name: str
+    at_s: float
+    jobs: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Standing:
     """What the history knows of itself. Times in history time."""
@@ -108,6 +116,8 @@ class Changes:
     dropped_peaks: frozenset[tuple[str, Subject, Labels]] = frozenset()
     serials: Mapping[Subject, str] = field(default_factory=dict)
     """Subject → the serial number of the chip that the series are about."""
+    witnesses: Mapping[Subject, tuple[WitnessRow, ...]] = field(default_factory=dict)
+    """Device → all its rows, instead of what is there."""
 
     @property
     def empty(self) -> bool:
@@ -131,6 +141,7 @@ class Changes:
             peaks={**{key: row for key, row in self.peaks.items() if key not in later.dropped_peaks}, **later.peaks},
             dropped_peaks=(self.dropped_peaks | later.dropped_peaks) - later.peaks.keys(),
             serials={**self.serials, **later.serials},
+            witnesses={**self.witnesses, **later.witnesses},
         )
 
 

@@ -24,16 +24,18 @@ class States:
         self._fingerprint: tuple[object, ...] | None = None
         self._forget_changes()
 
-    def observe(self, snapshot: Snapshot, now_s: float) -> None:
+    def observe(self, snapshot: Snapshot, now_s: float) -> list[Condition]:
+        """Take a cycle's snapshot; returns the error codes that have just come."""
+        begun: list[Condition] = []
         fingerprint = conditions.fingerprint(snapshot)
         if fingerprint == self._fingerprint:
-            return
+            return begun
         self._fingerprint = fingerprint
         found = conditions.conditions(snapshot)
         for condition, value in found.items():
             line = self._lines.get(condition) or self._begin(condition)
-            if line is not None:
-                self._tell(line, value, now_s)
+            if line is not None and self._tell(line, value, now_s) and condition[0].startswith(conditions.ERROR_CODE):
+                begun.append(condition)
         for (name, subject), line in self._lines.items():
             if (name, subject) in found:
                 continue
@@ -42,6 +44,7 @@ class States:
             elif line.current is not None:
                 line.current = None
                 self._dirty.add(line.number)
+        return begun
 
     def state(self, name: str, subject: Subject) -> bool | None:
         line = self._lines.get((name, subject))
@@ -126,15 +129,17 @@ class States:
         self._next = max(self._next, line.number + 1)
         return line
 
-    def _tell(self, line: Timeline, value: bool, now_s: float) -> None:
+    def _tell(self, line: Timeline, value: bool, now_s: float) -> bool:
+        """True where the condition has just become true."""
         if line.current is not value:
             self._dirty.add(line.number)
         if not line.tell(value, now_s):
-            return
+            return False
         self._told.append(TransitionRow(line.number, now_s, value))
         if len(line.at) > MOST_TRANSITIONS:
             line.at = line.at[MOST_TRANSITIONS // 4 :]
             self._retold.add(line.number)
+        return value
 
     def _drop(self, condition: Condition) -> None:
         line = self._lines.pop(condition)

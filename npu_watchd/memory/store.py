@@ -15,16 +15,25 @@ from npu_watchd.memory import journal, schema
 from npu_watchd.memory.backlog import Batch
 from npu_watchd.memory.journal import failure_of
 from npu_watchd.memory.opening import beyond_use, connect, identity, move_aside
-from npu_watchd.memory.rows import Changes, Life, PeakRow, PointRow, SeriesRow, Standing, StateRow, TransitionRow
+from npu_watchd.memory.rows import Changes, PointRow, Standing
 from npu_watchd.memory.stored import (
+    WITNESSES,
     finding_of_row,
     json_of,
-    labels_of_text,
+    peak_of_row,
     row_of_event,
     row_of_finding,
+    row_of_peak,
+    row_of_series,
+    row_of_witnesses,
+    series_of_row,
+    standing_of_text,
+    state_of_row,
     subject_of_text,
     text_of_labels,
     text_of_subject,
+    transition_of_row,
+    witnesses_of_row,
 )
 from npu_watchd.model.finding import Event, Finding
 from npu_watchd.model.reading import Failure, FailureKind
@@ -159,6 +168,7 @@ class Store:
         self._write_counts(batch.changes)
         self._write_states(batch.changes)
         meta = dict(batch.meta)
+        meta |= dict(map(row_of_witnesses, batch.changes.witnesses.items()))
         if batch.changes.standing != Standing():
             meta["history"] = json_of(batch.changes.standing)
         if batch.events:
@@ -177,12 +187,12 @@ class Store:
             self._delete(table, (column,), ((number,) for number in numbers))
         for points in (*changes.rewritten.values(), changes.points):
             self._many("points", 5, points)
-        self._many("series", 12, map(_row_of_series, changes.series.values()))
+        self._many("series", 12, map(row_of_series, changes.series.values()))
         peaks = (
             (metric, text_of_subject(who), text_of_labels(labels)) for metric, who, labels in changes.dropped_peaks
         )
         self._delete("peaks", ("metric", "subject", "labels"), peaks)
-        self._many("peaks", 4, map(_row_of_peak, changes.peaks.values()))
+        self._many("peaks", 4, map(row_of_peak, changes.peaks.values()))
         self._many("serials", 2, ((text_of_subject(who), serial) for who, serial in changes.serials.items()))
 
     def _write_states(self, changes: Changes) -> None:
@@ -229,17 +239,19 @@ class Store:
             return _readable(make, self._db.execute(query), troubles)
 
         meta = dict(self._db.execute("SELECT key, value FROM meta"))
-        standing = _readable(_standing, [(meta.pop("history", "{}"),)], troubles)
-        series = table(_series, "SELECT * FROM series")
-        states = table(_state, "SELECT * FROM states")
-        peaks = table(_peak, "SELECT * FROM peaks")
+        standing = _readable(standing_of_text, [(meta.pop("history", "{}"),)], troubles)
+        series = table(series_of_row, "SELECT * FROM series")
+        states = table(state_of_row, "SELECT * FROM states")
+        peaks = table(peak_of_row, "SELECT * FROM peaks")
+        told = [(name, meta.pop(name)) for name in sorted(meta) if name.startswith(WITNESSES)]
         history = Changes(
             standing=standing[0] if standing else Standing(),
             series={row.number: row for row in series},
             points=tuple(map(PointRow._make, self._db.execute("SELECT * FROM points ORDER BY series, first_s"))),
             states={row.number: row for row in states},
-            transitions=tuple(table(_transition, "SELECT * FROM transitions ORDER BY state, at_s")),
+            transitions=tuple(table(transition_of_row, "SELECT * FROM transitions ORDER BY state, at_s")),
             peaks={(row.metric, row.subject, row.labels): row for row in peaks},
+            witnesses=dict(_readable(witnesses_of_row, told, troubles)),
             serials=dict(table(lambda who, serial: (subject_of_text(who), serial), "SELECT * FROM serials")),
         )
         return Loaded(
@@ -263,35 +275,3 @@ def _readable(make: Callable[..., T], rows: Iterable[tuple[Any, ...]], troubles:
         except (ValueError, KeyError, TypeError, msgspec.MsgspecError) as error:
             troubles.append(f"a row cannot be read and is left out: {str(row)[:100]}: {error}")
     return found
-
-
-def _standing(text: str) -> Standing:
-    return msgspec.json.decode(text, type=Standing)
-
-
-def _row_of_series(row: SeriesRow) -> tuple[object, ...]:
-    who, labels, life = text_of_subject(row.subject), text_of_labels(row.labels), row.life
-    seen = (row.first_s, row.seen_s, row.here, row.value, row.low)
-    return (row.number, row.metric, who, labels, *seen, life.boot_id, life.driver, life.run)
-
-
-def _series(number: int, metric: str, subject: str, labels: str, *rest: Any) -> SeriesRow:
-    first_s, seen_s, here, value, low, boot_id, driver, run = rest
-    who, life = subject_of_text(subject), Life(boot_id, driver, run)
-    return SeriesRow(number, metric, who, labels_of_text(labels), first_s, seen_s, bool(here), value, low, life)
-
-
-def _state(number: int, name: str, subject: str, current: int | None) -> StateRow:
-    return StateRow(number, name, subject_of_text(subject), None if current is None else bool(current))
-
-
-def _transition(state: int, at_s: float, value: int) -> TransitionRow:
-    return TransitionRow(state, at_s, bool(value))
-
-
-def _row_of_peak(row: PeakRow) -> tuple[object, ...]:
-    return row.metric, text_of_subject(row.subject), text_of_labels(row.labels), row.value
-
-
-def _peak(metric: str, subject: str, labels: str, value: float) -> PeakRow:
-    return PeakRow(metric, subject_of_text(subject), labels_of_text(labels), value)

@@ -7,11 +7,13 @@ from typing import Any
 
 import msgspec
 
-from npu_watchd.memory.rows import Labels
+from npu_watchd.memory.rows import Labels, Life, PeakRow, SeriesRow, Standing, StateRow, TransitionRow, WitnessRow
 from npu_watchd.model.fabric import PortKey
 from npu_watchd.model.finding import Action, Event, Evidence, Finding, Severity
 from npu_watchd.model.ids import NODE, DeviceKey, Subject
 
+WITNESSES = "witnesses "
+"""Before a device: names in the table `meta`, since these rows are few and are written whole."""
 EVENT_COLUMNS = "number, at_s, kind, text, device_id, rule, facts"
 
 
@@ -82,3 +84,44 @@ def finding_of_row(rule: str, subject: str, body: str) -> Finding:
     fields["evidence"] = msgspec.convert(fields["evidence"], tuple[Evidence, ...])
     fields["jobs"] = tuple(fields["jobs"])
     return Finding(rule=rule, subject=subject_of_text(subject), **fields)
+
+
+def standing_of_text(text: str) -> Standing:
+    return msgspec.json.decode(text, type=Standing)
+
+
+def row_of_series(row: SeriesRow) -> tuple[object, ...]:
+    who, labels, life = text_of_subject(row.subject), text_of_labels(row.labels), row.life
+    seen = (row.first_s, row.seen_s, row.here, row.value, row.low)
+    return (row.number, row.metric, who, labels, *seen, life.boot_id, life.driver, life.run)
+
+
+def series_of_row(number: int, metric: str, subject: str, labels: str, *rest: Any) -> SeriesRow:
+    first_s, seen_s, here, value, low, boot_id, driver, run = rest
+    who, life = subject_of_text(subject), Life(boot_id, driver, run)
+    return SeriesRow(number, metric, who, labels_of_text(labels), first_s, seen_s, bool(here), value, low, life)
+
+
+def state_of_row(number: int, name: str, subject: str, current: int | None) -> StateRow:
+    return StateRow(number, name, subject_of_text(subject), None if current is None else bool(current))
+
+
+def transition_of_row(state: int, at_s: float, value: int) -> TransitionRow:
+    return TransitionRow(state, at_s, bool(value))
+
+
+def row_of_peak(row: PeakRow) -> tuple[object, ...]:
+    return row.metric, text_of_subject(row.subject), text_of_labels(row.labels), row.value
+
+
+def peak_of_row(metric: str, subject: str, labels: str, value: float) -> PeakRow:
+    return PeakRow(metric, subject_of_text(subject), labels_of_text(labels), value)
+
+
+def row_of_witnesses(told: tuple[Subject, tuple[WitnessRow, ...]]) -> tuple[str, str]:
+    return WITNESSES + text_of_subject(told[0]), json_of(told[1])
+
+
+def witnesses_of_row(name: str, text: str) -> tuple[Subject, tuple[WitnessRow, ...]]:
+    rows = msgspec.json.decode(text, type=tuple[tuple[str, float, tuple[str, ...]], ...])
+    return subject_of_text(name.removeprefix(WITNESSES)), tuple(map(WitnessRow._make, rows))

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 
 from npu_watchd.model.finding import Action, Evidence, Severity
-from npu_watchd.model.ids import DeviceKey
-from npu_watchd.model.jobs import Attribution, JobKey, JobOnDevice
+from npu_watchd.model.ids import DeviceKey, Subject
+from npu_watchd.model.jobs import Attribution, JobKey, JobOnDevice, Scheduler
 from npu_watchd.model.reading import Failure, FailureKind
-from npu_watchd.model.snapshot import Device
+from npu_watchd.model.snapshot import Device, Snapshot
 from npu_watchd.rules.rule import Judgement, Polls, Rule, Sharing, Unseen, Verified, View
 from npu_watchd.rules.sight import blind, unread
 
@@ -42,6 +42,19 @@ def contending(device: Device, sharing: Sharing) -> Mapping[JobKey, JobOnDevice]
     if sharing.of(device.device_id) == "same_user" and len(users) == 1 and None not in users:
         return {}
     return jobs if len(jobs) > 1 else {}
+
+
+def tenants(snapshot: Snapshot, sharing: Sharing) -> dict[Subject, frozenset[str]]:
+    """The jobs on each device, without services that may be on any, and without what is known by its user alone."""
+    return {
+        key: frozenset(
+            str(job)
+            for job, found in device.jobs.by_job.items()
+            if job.scheduler is not Scheduler.USER and not _is_service(found, sharing)
+        )
+        for key, device in snapshot.devices.items()
+        if device.jobs is not None
+    }
 
 
 def _may_share(device: Device, sharing: Sharing) -> bool:

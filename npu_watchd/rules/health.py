@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from npu_watchd.codes.repeats import Burst, Occurrence, repeats, stands
-from npu_watchd.codes.software import hardware
+from npu_watchd.codes.software import TOGETHER_S, hardware
 from npu_watchd.codes.table import Entry, lookup
 from npu_watchd.codes.tiers import TIERS
 from npu_watchd.memory.history import KEPT_S
@@ -20,9 +20,12 @@ from npu_watchd.rules.window import span
 _SPELL = "error_code:"
 _WINDOWS = 2
 """How far back a rule on repeats looks, in its own windows: what came back at once belongs to what was just before."""
+_SEEN_LATE_S = 60.0
+"""The period of `npu_health`: what came to two devices at one instant is seen up to so much apart."""
 _UNSURE = Failure(
     FailureKind.STALE, "npu-smi has no word for its health, or an OK that `-t health` has not confirmed yet"
 )
+_ByCode = dict[str, dict[DeviceKey, tuple[Occurrence, ...]]]
 _NO_CODES = Failure(FailureKind.EXIT, "npu-smi tells the device's health, and not its error codes")
 
 
@@ -109,14 +112,14 @@ def _occurrences(view: View, key: DeviceKey, code: str, window_s: float = KEPT_S
 
 def _returning(view: View) -> Iterable[Judgement]:
     """Judged from the history alone: that the device cannot be seen just now changes no past."""
-    by_code: dict[str, dict[DeviceKey, tuple[Occurrence, ...]]] = {}
+    by_code: _ByCode = {}
     for key, _ in view.devices():
         for name in view.history.names(_SPELL, key):
             code = name.removeprefix(_SPELL)
             rule = lookup(code, view.site.overrides).repeats
             if rule is not None:
                 by_code.setdefault(code, {})[key] = _occurrences(view, key, code, _WINDOWS * rule.window_s)
-    left = {code: hardware(some, view.jobs) for code, some in by_code.items()}
+    left = {code: _by_hardware(view, code, some) for code, some in by_code.items()}
     for key, device in view.devices():
         found = list(_repeated(view, key, left))
         if found:
@@ -128,14 +131,34 @@ def _returning(view: View) -> Iterable[Judgement]:
                 f"{len(seen)} bursts in {span(window_s)}: {entry.text}"
             )
             evidence = tuple(_repeat_evidence(key, *one) for one in found)
+            evidence += _not_counted(key, {one[0].code.text for one in found}, by_code, left)
             quarantines = any(one[0].repeats is not None and one[0].repeats.quarantines for one in found)
             severity = Severity.CRITICAL if quarantines else Severity.WARNING
             yield Verified(key, summary, evidence, severity=severity, quarantines=quarantines)
 
 
-def _repeated(
-    view: View, key: DeviceKey, left: dict[str, dict[DeviceKey, tuple[Occurrence, ...]]]
-) -> Iterator[tuple[Entry, tuple[Burst, ...], float]]:
+def _by_hardware(
+    view: View, code: str, some: dict[DeviceKey, tuple[Occurrence, ...]]
+) -> dict[DeviceKey, tuple[Occurrence, ...]]:
+    """Without what came to two devices of one job together; where jobs are not known, everything."""
+    name = f"{_SPELL}{code}"
+    return hardware(
+        some, lambda key, one: view.history.jobs(name, key, one.appeared_s), within_s=TOGETHER_S + _SEEN_LATE_S
+    )
+
+
+def _not_counted(key: DeviceKey, codes: set[str], all_of: _ByCode, left: _ByCode) -> tuple[Evidence, ...]:
+    """What of these codes was the doing of a job."""
+    found: list[Evidence] = []
+    for code, some in all_of.items():
+        count = len(some.get(key, ())) - len(left[code].get(key, ()))
+        if count and lookup(code).code.text in codes:
+            metric = f"times that {code} came to another device of the same job too: software, not counted"
+            found.append(Evidence(metric, count, None, "", None, "npu-watchd events --since 24h"))
+    return tuple(found)
+
+
+def _repeated(view: View, key: DeviceKey, left: _ByCode) -> Iterator[tuple[Entry, tuple[Burst, ...], float]]:
     for code, by_device in sorted(left.items()):
         entry = lookup(code, view.site.overrides)
         if entry.repeats is None or not by_device.get(key):

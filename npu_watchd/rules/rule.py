@@ -55,8 +55,6 @@ class View:
     active: frozenset[tuple[str, Subject]] = frozenset()
     """Findings of the cycle before, as rule and subject: some limits are lower for what is already found."""
     site: Site = ANY_SITE
-    jobs: Mapping[DeviceKey, frozenset[str]] = field(default_factory=dict)
-    """Who is on each device; a device that is not in it: not known."""
     abandoned: Mapping[str, int] = field(default_factory=dict)
     """Tool → processes that nothing could end."""
     probation: frozenset[Subject] = frozenset()

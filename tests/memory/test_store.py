@@ -23,6 +23,7 @@ from npu_watchd.memory.history import Changes, History
 from npu_watchd.memory.rows import PointRow
 from npu_watchd.memory.store import Loaded, Store
 from npu_watchd.memory.stored import subject_of_text, text_of_subject
+from npu_watchd.memory.witnesses import Tenants
 from npu_watchd.model.fabric import PortKey
 from npu_watchd.model.finding import Action, Event, Evidence, Finding, Severity
 from npu_watchd.model.ids import NODE, DeviceKey, Subject
@@ -135,6 +136,23 @@ def test_a_replaced_chip_leaves_nothing_behind(path: Path) -> None:
     history.observe(node(new), 5000.0)
     store.write(Batch(history.changes()))
     assert loaded(store).history == history.everything()
+
+
+def test_who_was_there_when_a_code_came_is_kept_and_goes(path: Path) -> None:
+    store, history = opened(path), History()
+    sick = node(chip(error_codes=("80e01801",)))
+    there: Tenants = {CHIP: frozenset({"slurm 4711"})}
+    history.observe(sick, 1000.1, there)
+    store.write(Batch(history.changes()))
+    history.observe(node(chip()), 1015.0, there)
+    history.observe(sick, 2000.0, there)
+    store.write(Batch(history.changes()))
+    found = loaded(store)
+    assert (found.history, found.meta, found.troubles) == (history.everything(), {}, ())
+    assert History.restore(found.history).jobs("error_code:80e01801", CHIP, 1000.1) == ("slurm 4711",)
+    history.observe(node(chip()), 2000.0 + 3 * DAY)
+    store.write(Batch(history.changes()))
+    assert History.restore(reopened(store, path).history).everything().witnesses == {}
 
 
 def test_writing_the_same_batch_twice_is_as_good_as_once(path: Path) -> None:

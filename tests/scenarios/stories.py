@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from npu_watchd.model.jobs import Attribution, DeviceJobs, Job, Scheduler
 from npu_watchd.model.pcie import PcieErrors
 from npu_watchd.model.reading import Failure, FailureKind
 from npu_watchd.model.records import MemoryErrors
@@ -252,6 +253,65 @@ def integrity_meanwhile(site: Site) -> None:
     site.run(site.now_s + 300, 30)
 
 
+def jobs_of(site: Site, numbers: range, job: int) -> None:
+    """One job of Slurm on these devices; nobody on the others."""
+    for number in range(8):
+        there = [Attribution(npu(number), 61001, "python3", 1, job=Job(Scheduler.SLURM, str(job), "alice"))]
+        site.change(number, jobs=DeviceJobs(tuple(there if number in numbers else ())))
+
+
+def together(site: Site, at_s: float) -> None:
+    """0x80E01801 comes to devices 0 to 3, fifteen seconds after each other, and goes after half an hour."""
+    for number in range(4):
+        site.skip_to(at_s + 15 * number)
+        site.change(number, error_codes=("80e01801",))
+        site.run(site.now_s)
+    site.run(at_s + 1800)
+    for number in range(4):
+        site.change(number, error_codes=())
+    site.run(at_s + 1860)
+
+
+def software_twice(site: Site) -> None:
+    """A job on devices 0 to 3 brings the same code to all of them, twice in ten hours, over a restart."""
+    jobs_of(site, range(4), 4711)
+    site.run(60)
+    together(site, 600)
+    site.run(9 * HOUR_S, 900)
+    site.restart()
+    jobs_of(site, range(4), 4712)
+    together(site, 10 * HOUR_S)
+    site.run(12 * HOUR_S, 900)
+
+
+def nobody_knows(site: Site) -> None:
+    """The same while nobody can tell the jobs."""
+    site.run(60)
+    together(site, 600)
+    site.run(9 * HOUR_S, 900)
+    together(site, 10 * HOUR_S)
+
+
+def one_of_four(site: Site) -> None:
+    """A job has devices 0 to 3 all day, and the code comes to device 2 alone, twice."""
+    jobs_of(site, range(4), 4711)
+    site.run(60)
+    for at_s in (600.0, 10 * HOUR_S):
+        site.run(at_s - 15, 600)
+        site.skip_to(at_s)
+        site.change(2, error_codes=("80e01801",))
+        site.run(at_s + 1800)
+        site.change(2, error_codes=())
+        site.run(at_s + 1860)
+    site.run(12 * HOUR_S, 900)
+
+
+def _level(number: int, at_s: float, late_s: float = 0) -> Expected:
+    """The code itself is a warning while it is there."""
+    over = (at_s + 1800, at_s + 1860)
+    return Expected("error_code", npu(number), (WARNING,), at_s + late_s, 15, over=over)
+
+
 def _climb(number: int, at_s: float, every_s: float = 60.0, **more: object) -> Expected:
     return Expected("hbm_single_bit", npu(number), (WARNING,), at_s, every_s, **more)  # type: ignore[arg-type]
 
@@ -321,6 +381,33 @@ FAULT_STORIES: tuple[Case, ...] = (
                 for at_s in (DAY_S, 2.2 * DAY_S, 2.5 * DAY_S)
             ),
             Expected("error_code_repeats", npu(2), (QUARANTINES,), 2.5 * DAY_S, 900),
+        ),
+    ),
+    Case(
+        "a code of a whole job, twice",
+        "0x80E01801 comes to the four devices of one job together, and again to those of the next job: software",
+        Story("910B3", software_twice),
+        tuple(_level(number, at_s, 15 * number) for at_s in (600, 10 * HOUR_S) for number in range(4)),
+    ),
+    Case(
+        "a code of four devices of which nobody knows the jobs",
+        "the same; without a job nobody may call it software",
+        Story("A3", nobody_knows),
+        (
+            *(_level(number, at_s, 15 * number) for at_s in (600, 10 * HOUR_S) for number in range(4)),
+            *(
+                Expected("error_code_repeats", npu(number), (QUARANTINES,), 10 * HOUR_S + 15 * number, 15)
+                for number in range(4)
+            ),
+        ),
+    ),
+    Case(
+        "a code of one device of a job, twice",
+        "0x80E01801 comes to device 2 alone, of the four that the job has",
+        Story("910B3", one_of_four),
+        (
+            *(_level(2, at_s) for at_s in (600, 10 * HOUR_S)),
+            Expected("error_code_repeats", npu(2), (QUARANTINES,), 10 * HOUR_S, 15),
         ),
     ),
     Case(
