@@ -9,6 +9,8 @@ from npu_watchd.model.ids import DeviceKey, Subject
 from npu_watchd.sources.agenda import LAST_RANK, Plan, Task
 from npu_watchd.sources.probe import Probe, Scope, Target
 
+OF_THE_CROWDED = frozenset({"npu_proc_mem"})
+"""Asked only about chips of which the table may have left processes out."""
 VITAL_RANK = 2
 """Of what tells whether a device is well."""
 # What tells whether a device is there and well comes first, whatever the cap on the tool leaves room for. The map comes
@@ -69,7 +71,7 @@ def rounds(
             wanted[Task(probe.name, Target())] = plan
             continue
         for card in cards:
-            if probe.name == "npu_proc_mem" and not card.crowded:
+            if probe.name in OF_THE_CROWDED and not card.crowded:
                 continue
             if probe.name in asked_of(card.name):
                 for target in _targets(probe, card):

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -96,6 +97,14 @@ def test_a_process_that_is_younger_than_the_list_is_not_the_listed_one(tree: Pro
     tree.put(4242, cgroup=SESSION, started_ticks=99500)
     found = only(finder(tree).find([row(4242)], 10.0))
     assert (found.job, found.note) == (None, "pid 4242 is now another process than the one that was listed")
+
+
+def test_a_process_that_only_the_older_list_has_is_older_than_that_list(tree: ProcTree) -> None:
+    tree.put(4242, cgroup=SLURM, started_ticks=99000)
+    earlier = replace(row(4242), earlier_s=10.0)
+    in_table, before = finder(tree).find([row(4242), earlier], 5.0)
+    assert key_of(in_table) == JobKey(Scheduler.SLURM, "4711")
+    assert (before.job, before.note) == (None, "pid 4242 is now another process than the one that was listed")
 
 
 def test_a_process_that_is_older_than_the_list_may_call_itself_what_it_likes(tree: ProcTree) -> None:

@@ -159,6 +159,36 @@ def test_a_chip_that_stops_being_ok_is_asked_for_its_health_at_once_and_once() -
     assert "info -t health -i 1 -c 0" in node.advance(5 + 15)
 
 
+def processes_text(*npus: int, each: int) -> str:
+    frame = "+---------------------------+---------------+----------------------------------------------------+\n"
+    rows = "".join(
+        f"| {npu}       0                 | {100 * npu + pid:<14}| python3                  | {'141':<24}|\n"
+        for npu in npus
+        for pid in range(each)
+    )
+    head = "| NPU     Chip              | Process id    | Process name             | Process memory(MB)      |\n"
+    return f"{frame}{head}{frame.replace('-', '=')}{rows}{frame.replace('-', '=')}"
+
+
+def test_a_chip_whose_part_of_the_table_is_full_is_asked_for_all_its_processes_at_once_and_every_minute() -> None:
+    node = Node(node_of(0, 1))
+    node.lane.take(orders({*VITAL, "npu_proc_mem"}))
+    node.settle()
+    node.tool.answers["info -t proc-mem -i 1"] = (
+        "\tNPU ID : 1\n\tChip Count : 1\n\n\tProcess id:7 Process name:python3 Process memory(MB):141\n\tChip ID : 0\n"
+    )
+    node.tool.answers["info"] = info_text(0, 1) + processes_text(1, each=7)
+    assert node.advance(15) == ["info"]
+    node.tool.answers["info"] = info_text(0, 1) + processes_text(1, each=8)
+    assert node.advance(15) == ["info", "info -t proc-mem -i 1"]
+    assert node.advance(15) == ["info"]
+    heard = [node.advance(15) for _ in range(3)]
+    assert sum(asked.count("info -t proc-mem -i 1") for asked in heard) == 1
+    node.tool.answers["info"] = info_text(0, 1) + processes_text(1, each=2)
+    later = [node.advance(15) for _ in range(5)]
+    assert not any("info -t proc-mem -i 1" in asked for asked in later)
+
+
 def test_a_table_that_cannot_be_read_is_no_other_chips() -> None:
     node = Node(node_of(0, 1))
     node.settle()
