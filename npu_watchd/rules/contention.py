@@ -93,7 +93,7 @@ def _leftover(view: View) -> Iterable[Judgement]:
 
 
 def _outlived(view: View, key: DeviceKey, device: Device) -> Verified | None:
-    """Processes whose job is over."""
+    """Processes that their job has left behind."""
     left: dict[JobKey, list[Attribution]] = {}
     for one in device.jobs.attributions if device.jobs is not None else ():
         if one.ended is not None:
@@ -101,18 +101,21 @@ def _outlived(view: View, key: DeviceKey, device: Device) -> Verified | None:
     if not left:
         return None
     evidence = tuple(_of_ended(job, some) for job, some in sorted(left.items()))
-    count = sum(len(some) for some in left.values())
-    whose = ", ".join(str(job) for job in sorted(left))
-    summary = f"device {device.device_id}: {count} process(es) are still on it of {whose}, which is over"
+    words = "; ".join(f"{len(some)} process(es) of {job}: {_why(some)}" for job, some in sorted(left.items()))
+    summary = f"device {device.device_id}: left over: {words}"
     return Verified(key, summary, evidence, for_s=view.limit("leftover_s", device))
 
 
 def _of_ended(job: JobKey, some: list[Attribution]) -> Evidence:
-    ended = next(one.ended for one in some if one.ended is not None)
     pids = " ".join(str(one.process.pid if one.process else one.pid) for one in some[:8])
     user = f" of {some[0].user}" if some[0].user else ""
-    metric = f"processes of {job}{user}, pids {pids}: {ended.why}"
-    return Evidence(metric, len(some), 0, "", None, ended.check)
+    metric = f"processes of {job}{user}, pids {pids}: {_why(some)}"
+    check = next(one.ended.check for one in some if one.ended is not None)
+    return Evidence(metric, len(some), 0, "", None, check)
+
+
+def _why(some: list[Attribution]) -> str:
+    return next(one.ended.why for one in some if one.ended is not None)
 
 
 def _unowned(view: View, key: DeviceKey, device: Device) -> Verified | None:
@@ -154,7 +157,7 @@ CONTENTION: tuple[Rule, ...] = (
         Action.CLEAN_UP,
         ("npu_info", "processes"),
         ("leftover_bytes", "leftover_s"),
-        "For five minutes a process has been on the device whose job is over, or memory in use with no process listed.",
+        "For five minutes a process has been on the device that its job left behind, or memory with no process listed.",
         _leftover,
     ),
 )

@@ -64,16 +64,20 @@ class JobLives:
         self._missed: set[str] = set()
         """Jobs of which that search found none, though a process of theirs had been seen before."""
         self._searched_s: float | None = None
+        self._below: dict[ProcessKey, bool] = {}
+        """Processes of which only the environment says whose they are: whether a slurmstepd of that job was above."""
         self._begin()
 
     def begin(self) -> None:
         """A new look: what was read of any process in the one before no longer counts."""
         self._keepers = {unit: keeper for unit, keeper in self._keepers.items() if unit in self._told}
+        self._below = {key: below for key, below in self._below.items() if key in self._asked}
         self._begin()
 
     def _begin(self) -> None:
         self._stats: dict[int, ProcessStat | Failure] = {}
         self._told: dict[_Unit, Life] = {}
+        self._asked: set[ProcessKey] = set()
         self._all: bool | None = None
         self._fresh = False
         """The newest search was made in this look."""
@@ -91,13 +95,16 @@ class JobLives:
             return self._once(("container", container), lambda: self._of_container(facts.key, job.key, container))
         said = facts.environ.claim if facts.environ else None
         of_slurm = said is not None and said.scheduler is Scheduler.SLURM and source in (Source.ENVIRON, Source.MAPPING)
-        # Only what slurmd itself started lies in its cgroup: mpirun over ssh hands the same variables on, without any
-        # slurmstepd on this node.
-        if said is None or not of_slurm or placed is None or placed.unit not in _OF_SLURM:
+        if said is None or not of_slurm:
+            return UNKNOWN
+        # mpirun over ssh hands the same variables on, without any slurmstepd on this node. What Slurm itself has
+        # started was seen below a slurmstepd of the job, or lies in the cgroup of slurmd.
+        stepped = self._was_below_step(facts.key, said.id)
+        if not stepped and (placed is None or placed.unit not in _OF_SLURM):
             return UNKNOWN
         life = self._once(("slurm", said.id), lambda: self._of_step(said.id))
         # A prolog has the job's variables, and slurmd above it in place of a slurmstepd.
-        return life if life.alive is not False or self._is_orphan(facts.key) else UNKNOWN
+        return life if stepped or life.alive is not False or self._is_orphan(facts.key) else UNKNOWN
 
     def _once(self, unit: _Unit, tell: Callable[[], Life]) -> Life:
         """One answer a look for all the processes of a job, and no search while its keeper lives."""
@@ -148,10 +155,7 @@ class JobLives:
                 return None
             init |= pid == _INIT
             if stat.name == _STEPD:
-                title = self._tree.text(pid, "cmdline")
-                if isinstance(title, Failure):
-                    return None
-                words = title.replace("\0", " ")
+                words = self._title(pid)
                 match = _TITLE.match(words)
                 if match is not None:
                     found[match["job"]] = ProcessKey(pid, stat.started_ticks)
@@ -159,6 +163,19 @@ class JobLives:
                     return None
         # Without init this is a procfs that hides the processes of others (hidepid).
         return found if init else None
+
+    def _title(self, pid: int) -> str:
+        """What a process shows as its command line; "" where it cannot be read."""
+        text = self._tree.text(pid, "cmdline")
+        return "" if isinstance(text, Failure) else text.replace("\0", " ")
+
+    def _was_below_step(self, key: ProcessKey, number: str) -> bool:
+        """Whether a slurmstepd of the job was an ancestor of the process when it was first looked at."""
+        if key not in self._below:
+            titles = (_TITLE.match(self._title(stat.pid)) for stat in self._line(key) if stat.name == _STEPD)
+            self._below[key] = any(title is not None and title["job"] == number for title in titles)
+        self._asked.add(key)
+        return self._below[key]
 
     def _is_orphan(self, key: ProcessKey) -> bool:
         return (top := self._top(key)) is not None and not any(

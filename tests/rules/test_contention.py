@@ -150,7 +150,7 @@ def test_a_process_whose_job_is_over_is_left_over_after_five_minutes() -> None:
     world.change(3, jobs=on_device(orphan(10), orphan(11)), processes=(process("python3"),))
     assert world.cycles(0, 285) == {}
     found = world.cycle(300)["leftover npu 3 chip 0"]
-    assert found.summary == "device 3: 2 process(es) are still on it of slurm 1, which is over"
+    assert found.summary == "device 3: left over: 2 process(es) of slurm 1: no slurmstepd of it is left"
     assert (found.severity.value, found.quarantines, found.action.value) == ("warning", False, "clean_up")
     (evidence,) = found.evidence
     assert (evidence.metric, evidence.observed, evidence.limit, evidence.source) == (

@@ -137,6 +137,21 @@ def test_an_orphan_of_slurmd_without_a_slurmstepd_is_left_over(node: Node) -> No
     assert node.look().ended == GONE
 
 
+def test_what_was_seen_below_its_slurmstepd_is_left_over_without_it(node: Node) -> None:
+    node.step(50)
+    node.tree.put(100, cgroup="0::/\n", environ=OF_JOB, parent=50)
+    assert node.look().job_alive is True
+    node.tree.end(50)
+    node.tree.put(100, cgroup="0::/\n", environ=OF_JOB, parent=1)
+    assert node.look(60).ended == GONE
+
+
+def test_what_another_jobs_slurmstepd_started_says_nothing(node: Node) -> None:
+    node.step(50, "slurmstepd: [12.batch]")
+    node.tree.put(100, cgroup="0::/\n", environ=OF_JOB, parent=50)
+    assert node.look().job_alive is None
+
+
 def test_what_a_prolog_started_is_no_leftover(node: Node) -> None:
     node.tree.put(40, name="slurmd", uid=0, cgroup=OF_SLURMD)
     node.tree.put(41, name="prolog.sh", parent=40, cgroup=OF_SLURMD)

@@ -53,7 +53,7 @@ def jobs_cell(jobs: DeviceJobs | None) -> str | Markup:
     known = [
         f"{found.job.scheduler} {clean(found.job.id, _ID_MAX)}"
         + (f" ({clean(found.job.user, _ID_MAX)})" if found.job.user else "")
-        + (", which is over" if found.alive is False else "")
+        + (", left over" if found.alive is False else "")
         for found in jobs.by_job.values()
     ]
     parts = known[:_SHOWN] + ([f"and {len(known) - _SHOWN} more"] if len(known) > _SHOWN else [])
