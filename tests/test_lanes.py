@@ -31,6 +31,7 @@ PERIODS_S = {
     "npu_board": 3600.0,
     "npu_health": 60.0,
     "npu_ecc": 60.0,
+    "npu_proc_mem": 60.0,
     "npu_usages": 60.0,
     "npu_temp": 60.0,
     "npu_common": 60.0,
