@@ -204,12 +204,7 @@ class Board:
             )
 
     def _facts(
-        self,
-        key: DeviceKey,
-        device_id: tuple[str, str],
-        table: InfoTable | None,
-        now: Tick,
-        period_s: Periods,
+        self, key: DeviceKey, device_id: tuple[str, str], table: InfoTable | None, now: Tick, period_s: Periods
     ) -> Facts:
         identity = self._roster.identities[key]
         watch = self._watch(identity.name)
