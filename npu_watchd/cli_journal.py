@@ -119,8 +119,8 @@ def _explain_device(settings: Config, rest: tuple[str, ...]) -> None:
     from npu_watchd.memory import journal, store
     from npu_watchd.model.reading import Failure
     from npu_watchd.sinks import snapshot_file
-    from npu_watchd.sinks.story import device_story
     from npu_watchd.sinks.published_file import stale_after_s
+    from npu_watchd.sinks.story import device_story
 
     if len(rest) != 1:
         raise click.UsageError("write the device_id: npu-watchd explain device 3")
