@@ -30,6 +30,7 @@ _PATIENCE_S = 5.0
 """For a client to send its line, and to take the answer."""
 _MOST_BYTES = 64 * 1024
 _MOST_CLIENTS = 8
+_QUEUE = 64
 _REASON_MAX = 500
 _CREDENTIALS = struct.Struct("3i")
 
@@ -111,7 +112,7 @@ class ControlSocket:
             listening.bind(str(self._path))
             self._path.chmod(_MODE)
             _hand_to_group(self._path)
-            listening.listen(_MOST_CLIENTS)
+            listening.listen(_QUEUE)
         except OSError:
             listening.close()
             raise
@@ -123,7 +124,8 @@ class ControlSocket:
                 client, _ = listening.accept()
             except OSError:
                 return
-            if not self._clients.acquire(blocking=False):
+            # Who holds a place gives it up within its own patience; the others wait in the kernel's queue.
+            if not self._clients.acquire(timeout=2 * _PATIENCE_S):
                 client.close()
                 continue
             threading.Thread(target=self._attend, args=(client,), name="control client", daemon=True).start()
@@ -271,7 +273,10 @@ def ask(runtime_dir: Path, request: Mapping[str, Any]) -> dict[str, Any]:
     """The daemon's answer to one request. Raises OSError, TimeoutError among them, and ValueError for what is none."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server:
         server.settimeout(_PATIENCE_S + 5.0)
-        server.connect(str(runtime_dir / NAME))
+        try:
+            server.connect(str(runtime_dir / NAME))
+        except BlockingIOError:
+            raise ValueError("too many wait for the daemon already; try again in a moment") from None
         server.sendall(msgspec.json.encode(request) + b"\n")
         server.shutdown(socket.SHUT_WR)
         said = b""

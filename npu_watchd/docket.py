@@ -5,18 +5,20 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 
-from npu_watchd import config
+from npu_watchd import config, gate
 from npu_watchd.archive import Archive, Log, first_number
 from npu_watchd.codes.overrides import NO_OVERRIDES, Overrides, load_overrides
 from npu_watchd.codes.table import lookup
 from npu_watchd.decide import memo
 from npu_watchd.decide.bench import Bench
+from npu_watchd.decide.case import Case
 from npu_watchd.decide.cycle import Judged, Judging, Stood
 from npu_watchd.lanes import node_name
 from npu_watchd.memory.backlog import Batch
 from npu_watchd.memory.history import History
 from npu_watchd.memory.store import Loaded
 from npu_watchd.model.finding import Event, Finding
+from npu_watchd.model.ids import Subject
 from npu_watchd.model.reading import Failure, Tick
 from npu_watchd.model.snapshot import Notifications, Snapshot
 from npu_watchd.model.verdict import Answer, Decision, Verdict
@@ -168,12 +170,25 @@ class Docket:
         node_when = self._settings.quarantine.node_when
         text = (loaded.meta if loaded else {}).get(memo.NAME)
         if text is None:
-            return Bench({}, {}, node_when)
+            return Bench(self._published_cases() if loaded is None or self._archive.begun_anew else {}, {}, node_when)
         try:
             return Bench(*memo.cases_of(text), node_when)
         except ValueError as error:
             self._log("verdicts_unreadable", error=str(error), costs="who was in quarantine is judged anew")
             return Bench({}, {}, node_when)
+
+    def _published_cases(self) -> Mapping[Subject, Case]:
+        """What state.db should have said and cannot: who was in quarantine when verdict.json was last written."""
+        try:
+            found = memo.cases_of_document(gate.read(self._settings.paths.runtime_dir / gate.NAME))
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            self._log("verdicts_unreadable", error=str(error), costs="who was in quarantine is judged anew")
+            return {}
+        if found:
+            self._log("verdicts_from_file", count=len(found), detail="state.db could not tell who was in quarantine")
+        return found
 
     def _note_start(self, version: str, loaded: Loaded | None, last_s: float, now: Tick) -> None:
         standing = len(loaded.findings) if loaded else 0

@@ -219,7 +219,8 @@ def _told(case: Case, sight: Sight | None, found: Found, limits: Limits) -> Case
 
 
 def _quarantined(case: Case, found: Found, limits: Limits) -> Case:
-    reasons, action = tuple(reason for reason in case.reasons if reason.rule is not None), case.action
+    known = case.reasons if case.ordered is None else (one for one in case.reasons if one.rule is not None)
+    reasons, action = tuple(known), case.action
     if found.bad:
         reasons, action = tuple(_reason(finding) for finding in found.bad), found.bad[0].action
     if case.ordered is not None:

@@ -42,7 +42,7 @@ def identity(path: Path) -> tuple[int, int] | None:
 def beyond_use(error: Exception) -> bool:
     """Whether the database is to blame, and not the folder, the disk or another process."""
     if isinstance(error, schema.Unusable):
-        return True
+        return not isinstance(error, schema.Later)
     return (getattr(error, "sqlite_errorcode", 0) & 0xFF) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 

@@ -46,10 +46,14 @@ class Unusable(Exception):
     """It is a database, but none that this version can go on with."""
 
 
+class Later(Unusable):
+    """A later version wrote it: nothing in it is damaged, and it is not this version's to change."""
+
+
 def prepare(db: sqlite3.Connection) -> None:
     """Make a new database, or bring an older one up to date, in one transaction.
 
-    Raises Unusable for one that is not ours, is of a later version, or is damaged; and sqlite3.Error.
+    Raises Unusable for one that is not ours or is damaged, Later for one of a later version, and sqlite3.Error.
     """
     version = int(db.execute("PRAGMA user_version").fetchone()[0])
     empty = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
@@ -57,7 +61,7 @@ def prepare(db: sqlite3.Connection) -> None:
     if not ours and not (empty and version == 0):
         raise Unusable("it is not a database of npu-watchd")
     if version > len(MIGRATIONS):
-        raise Unusable(f"a later npu-watchd wrote it (schema {version}, this one knows {len(MIGRATIONS)})")
+        raise Later(f"a later npu-watchd wrote it (schema {version}, this one knows {len(MIGRATIONS)})")
     damage = db.execute("PRAGMA quick_check(1)").fetchone()[0]
     if damage != "ok":
         raise Unusable(f"it is damaged: {' '.join(str(damage).split())}")

@@ -80,7 +80,8 @@ class Store:
     def open(cls, path: Path) -> Store | Failure:
         """Open the database, or begin a new one; one that is damaged, or not ours, is first moved aside.
 
-        A Failure where the folder or the disk does not allow it: nothing is moved then, and it may be tried again.
+        A Failure where the folder or the disk does not allow it, or a later version wrote it: nothing is moved then,
+        and it may be tried again.
         """
         try:
             path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
@@ -92,6 +93,9 @@ class Store:
                 aside = move_aside(path)
                 said = f"{path}: {error}; it was moved to {aside.name}, and the history begins anew"
                 return cls(path, connect(path), said)
+        except schema.Later as error:
+            cure = "it is left as it is and nothing is written: start the later version again, or move the file away"
+            return Failure(FailureKind.DENIED, f"{path}: {error}; {cure}")
         except schema.Unusable as error:
             return failure_of(path, sqlite3.DatabaseError(str(error)))
         except (sqlite3.Error, OSError) as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from npu_watchd.codes.repeats import Burst, Occurrence, repeats, stands
 from npu_watchd.codes.software import TOGETHER_S, hardware
@@ -159,13 +159,18 @@ def _not_counted(key: DeviceKey, codes: set[str], all_of: _ByCode, left: _ByCode
 
 
 def _repeated(view: View, key: DeviceKey, left: _ByCode) -> Iterator[tuple[Entry, tuple[Burst, ...], float]]:
+    """What came before a person's release is no longer counted; on probation half the usual number is too many."""
     for code, by_device in sorted(left.items()):
         entry = lookup(code, view.site.overrides)
         if entry.repeats is None or not by_device.get(key):
             continue
-        seen = repeats(entry.repeats, by_device[key], view.history.now_s, lasts=entry.lasting)
+        rule, since_s = entry.repeats, view.released_s.get(key)
+        if key in view.probation:
+            rule = replace(rule, times=-(-rule.times // 2))
+        counted = [one for one in by_device[key] if since_s is None or one.appeared_s > since_s]
+        seen = repeats(rule, counted, view.history.now_s, lasts=entry.lasting)
         if seen.reached:
-            yield entry, seen.bursts, entry.repeats.window_s
+            yield replace(entry, repeats=rule), seen.bursts, rule.window_s
 
 
 def _repeat_evidence(key: DeviceKey, entry: Entry, seen: tuple[Burst, ...], window_s: float) -> Evidence:

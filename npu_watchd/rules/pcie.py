@@ -80,7 +80,7 @@ def _source(device: Device, severity: str) -> str:
 
 
 def _uncorrectable(view: View, key: DeviceKey, device: Device) -> Verified | None:
-    window_s = view.limit("pcie_errors_window_s", device)
+    window_s = view.window(key, view.limit("pcie_errors_window_s", device))
     for severity in ("fatal", "nonfatal"):
         grown = view.history.increase(_AER, key, (("severity", severity),), window_s)
         if grown is not None and grown.count > 0:

@@ -309,14 +309,21 @@ def test_a_database_whose_pages_were_overwritten_is_moved_aside(path: Path) -> N
     assert loaded(store).next_event == 1
 
 
-def test_a_database_of_a_later_version_is_moved_aside(path: Path) -> None:
+def test_a_database_of_a_later_version_is_left_as_it_is(path: Path) -> None:
     opened(path).close()
     with sqlite3.connect(path) as other:
         other.execute("PRAGMA user_version = 99")
     other.close()
-    store = opened(path)
-    assert store.said is not None
-    assert "a later npu-watchd wrote it (schema 99, this one knows 1)" in store.said
+    refused = Store.open(path)
+    assert isinstance(refused, Failure)
+    assert refused.detail.endswith(
+        "a later npu-watchd wrote it (schema 99, this one knows 1); it is left as it is and nothing is written: "
+        "start the later version again, or move the file away"
+    )
+    assert aside(path) == []
+    with sqlite3.connect(path) as other:
+        assert other.execute("PRAGMA user_version").fetchone() == (99,)
+    other.close()
 
 
 def test_a_database_of_somebody_else_is_moved_aside(path: Path) -> None:

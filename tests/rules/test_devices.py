@@ -9,7 +9,8 @@ from npu_watchd.model.finding import Action, Evidence, Severity
 from npu_watchd.model.ids import DeviceKey
 from npu_watchd.model.reading import Failure, FailureKind
 from npu_watchd.model.records import MemoryErrors
-from tests.rules.world import HOUR_S, MINUTE_S, World
+from npu_watchd.model.verdict import Decision, Order
+from tests.rules.world import HOUR_S, MINUTE_S, NOON_S, World
 
 TIMEOUT = Failure(FailureKind.TIMEOUT, "npu-smi info -t ecc -i 3: no answer within 10 s")
 
@@ -251,6 +252,24 @@ def test_a_hardware_code_that_comes_back_is_found_by_the_vendors_count() -> None
     assert found["error_code_repeats npu 2 chip 0"].quarantines
     assert "error_code npu 2 chip 0" not in found
     assert world.cycle(40 * MINUTE_S + 24 * HOUR_S + 60) == {}
+
+
+def test_after_a_release_only_what_comes_then_counts_and_half_as_often_is_too_often() -> None:
+    world = World()
+    world.cycle(0)
+    for minute in (10, 40):
+        world.change(2, error_codes=("80e01801",))
+        world.cycle(minute * MINUTE_S)
+        world.change(2, error_codes=())
+        world.cycle((minute + 2) * MINUTE_S)
+    answer, _ = world.judging.decide(
+        Decision(Order.RELEASE, DeviceKey(2), "alice", "reseated", NOON_S + 43 * MINUTE_S, force=True)
+    )
+    assert answer.accepted
+    assert world.cycle(44 * MINUTE_S) == {}, "the two bursts were before the release"
+    world.change(2, error_codes=("80e01801",))
+    found = world.cycle(60 * MINUTE_S)["error_code_repeats npu 2 chip 0"]
+    assert (found.quarantines, found.evidence[0].observed, found.evidence[0].limit) == (True, 1, 1)
 
 
 def test_a_code_that_flickers_within_three_minutes_is_one_burst() -> None:

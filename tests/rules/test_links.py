@@ -13,7 +13,8 @@ from npu_watchd.model.ids import DeviceKey
 from npu_watchd.model.pcie import PcieErrors, PcieLink, PcieLoad
 from npu_watchd.model.reading import Failure, FailureKind
 from npu_watchd.model.snapshot import NpuPort, Port
-from tests.rules.world import HOUR_S, MINUTE_S, World
+from npu_watchd.model.verdict import Decision, Order
+from tests.rules.world import HOUR_S, MINUTE_S, NOON_S, World
 
 MLX = PortKey("mlx5_0", 1)
 DENIED = Failure(FailureKind.DENIED, "ibstat: may not be executed")
@@ -350,3 +351,16 @@ def test_what_grew_while_nobody_could_look_for_long_is_no_burst() -> None:
     world.change(3, pcie_errors=PcieErrors("0000:83:00.0", correctable=1050, nonfatal=0, fatal=0))
     found = world.cycle(8 * HOUR_S + 30)["pcie_errors npu 3 chip 0"]
     assert found.summary == "device 3: 168 corrected PCIe errors in 10 min (limit 154 for 16 lanes)"
+
+
+def test_a_fatal_pcie_error_before_a_release_is_no_longer_news() -> None:
+    world = World()
+    world.change(2, pcie_errors=errors(), pcie_link=link())
+    world.cycle(0)
+    world.change(2, pcie_errors=errors(fatal=1))
+    assert world.cycle(60)["pcie_errors npu 2 chip 0"].quarantines
+    release = Decision(Order.RELEASE, DeviceKey(2), "alice", "reseated", NOON_S + 65, force=True)
+    assert world.judging.decide(release)[0].accepted
+    assert world.cycle(75) == {}
+    world.change(2, pcie_errors=errors(fatal=2))
+    assert world.cycle(90)["pcie_errors npu 2 chip 0"].evidence[0].observed == 1
