@@ -14,6 +14,8 @@ BIN := $(VENV)/bin
 DEBIAN_PACKAGES := prometheus prometheus-alertmanager infiniband-diags ibsim-utils opensm iproute2 pciutils gcc libc6-dev \
 	slurmctld slurmd slurm-client munge systemd-container
 SAY := printf '\n== %s\n'
+# Two a core: the end-to-end tests mostly wait.
+WORKERS ?= $(shell echo $$(( 2 * $$(nproc) > 16 ? 16 : 2 * $$(nproc) )))
 T ?=
 ARGS ?=
 MACHINES ?= x86_64 aarch64
@@ -29,7 +31,7 @@ test: $(VENV)/.dev ## everything that must hold: format, lint, types, generated 
 	@tools/debian_packages.sh $(DEBIAN_PACKAGES)
 	@$(MAKE) --no-print-directory check
 	@$(SAY) 'tests'
-	@$(BIN)/python -m pytest -n logical --dist loadfile $(T)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(T)
 
 test-k8s: $(VENV)/.dev ## the Kubernetes tests on a real kube-apiserver as well; building it takes 7 minutes, once
 	@tools/kube_apiserver.sh .kube
