@@ -59,7 +59,7 @@ def test_the_wheel_asks_for_what_pyproject_declares(wheel: zipfile.ZipFile) -> N
 
 def test_the_wheel_brings_the_command(wheel: zipfile.ZipFile) -> None:
     (name,) = (name for name in wheel.namelist() if name.endswith("/entry_points.txt"))
-    assert wheel.read(name).decode().split() == ["[console_scripts]", "npu-watchd", "=", "npu_watchd.cli:main"]
+    assert wheel.read(name).decode().split() == ["[console_scripts]", "npu-watchd", "=", "npu_watchd.__main__:main"]
 
 
 def plain(requirement: str) -> tuple[str, frozenset[str]]:

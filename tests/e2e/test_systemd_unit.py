@@ -99,7 +99,7 @@ def test_a_stuck_daemon_is_started_again_and_remembers(machine: Container, node:
     assert machine.run("stat", "--format=%U:%G %a", "/run/npu-watchd/snapshot.json") == "root:npu-watchd 644\n"
 
     raised = until(lambda: [event for event in journal(machine) if event["kind"] == "finding_opened"], "a finding")
-    assert {event["rule"] for event in raised} == {"device_missing"}
+    assert {event["rule"] for event in raised} == {"device_missing", "quarantine"}
     known = journal(machine)
 
     machine.run("kill", f"-{signal.SIGSTOP.value}", first)

@@ -121,7 +121,8 @@ def example() -> Outcome:
         blind=True,
         revision=7,
     )
-    node = replace(unseen, subject=NODE, device_id=None, reasons=(Reason(f"device 1: {words}"),))
+    reasons = (Reason(f"device 1: {words}"),)
+    node = replace(unseen, subject=NODE, device_id=None, own_state=State.UNKNOWN, reasons=reasons)
     return replace(shown, verdicts=(node, unseen))
 
 

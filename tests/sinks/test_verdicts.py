@@ -52,6 +52,7 @@ def test_a_verdict_as_json_has_its_reasons_and_one_action() -> None:
         "since": AT.wall_s - 7200,
         "action": "reset_device",
         "held": False,
+        "own_state": None,
         "blind": True,
         "revision": 41,
         "reasons": [{"text": "device 3: 2 uncorrectable HBM errors since its last reset", "rule": "hbm_double_bit"}],
