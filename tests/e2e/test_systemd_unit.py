@@ -118,5 +118,5 @@ def test_a_stuck_daemon_is_started_again_and_remembers(machine: Container, node:
 
     machine.run("systemctl", "stop", UNIT)
     assert machine.property_of(UNIT, "Result") == "success"
-    assert machine.run("ls", "/var/lib/npu-watchd").split() == ["state.db"]
+    assert machine.run("ls", "/var/lib/npu-watchd").split() == ["daemon.lock", "state.db"]
     assert machine.run("ls", "-d", "/run/npu-watchd", check=False) == ""
