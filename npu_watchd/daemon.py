@@ -44,6 +44,7 @@ from npu_watchd.sources.oom_kills import OomReader
 from npu_watchd.sources.probes import DEFAULTS
 from npu_watchd.sources.runner import ToolRunner
 from npu_watchd.sources.tool_log import ToolLog
+from npu_watchd.warden import Warden
 
 Log = structlog.typing.FilteringBoundLogger
 
@@ -59,6 +60,8 @@ _NEED_RESTART = (
     *("paths.state_dir", "paths.runtime_dir", "paths.npu_tool_log", "paths.sysfs", "paths.procfs"),
 )
 """Keys that are read once, at the start."""
+_LAST_ACT_S = 2.0
+"""How long the end waits for what is being done to a scheduler; the runner has ended its program by then."""
 _FIRST_CYCLE_S = 12.0
 """How long the first cycle waits for the first table: the deadline of `npu-smi info`, and some."""
 
@@ -93,6 +96,7 @@ class Daemon:
         """Of the board's news, what a cycle was hurried for."""
         self._runner = ToolRunner(clock=time.monotonic, through=tools_through)
         self._docket = Docket(settings, clock, self._warn)
+        self._warden = Warden(settings, self._docket, self._runner.run, clock, self._warn)
         self._lanes = Lanes(
             settings, boot_id_of(settings), self._runner.run, clock, self._stop, code_tier=self._docket.code_tier
         )
@@ -190,8 +194,10 @@ class Daemon:
     def _shut_down(self) -> None:
         self._stop.set()
         self._notifier.send("STOPPING=1")
+        self._warden.stop()
         self._runner.close()
         self._scheduler.shutdown(wait=False)
+        self._warden.join(_LAST_ACT_S)
         self._web.stop()
         self._control.close()
         self._docket.close()
@@ -254,6 +260,7 @@ class Daemon:
             abandoned_processes=abandoned,
             notifications=self._docket.tally(),
             history_written=self._docket.problem is None,
+            acting=self._warden.tally(),
         )
         outcome = Outcome(snapshot, engine, judged.findings, self._docket.journal, judged.verdicts)
         exposition = Exposition(outcome, CATALOGUE)
@@ -262,6 +269,7 @@ class Daemon:
         if before is not None:
             self._herald.tell_left_out(before.exposition.problems_met)
         self._herald.tell(judged)
+        self._warden.judged(snapshot.at)
         seen = f"STATUS={_count(snapshot.devices_present)} of {_count(snapshot.devices_expected)} devices present"
         ready = ("READY=1", *self._patience()) if before is None else ()
         self._notifier.send(*ready, "WATCHDOG=1", seen)
@@ -281,6 +289,7 @@ class Daemon:
                 self._log.warning("config_needs_restart", key=key)
         self._settings, self._reload_ok = settings, True
         self._lanes.take(settings)
+        self._warden.take(settings)
         self._scheduler.reschedule_job("cycle", trigger="interval", seconds=settings.engine.cycle_s)
         self._notifier.send(*self._patience())
         self._log.info("config_reloaded", file=str(settings.file))

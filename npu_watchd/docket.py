@@ -56,12 +56,14 @@ class Docket:
         """Findings of the newest cycle."""
         self._lasting: frozenset[object] | None = None
         """What of them the archive was last handed; None: nothing yet."""
+        self._meta: Mapping[str, str] = {}
 
     def open(self, version: str) -> None:
         """Take up what was kept when the daemon last ran, and begin to tell."""
         loaded = self._archive.recall(RECALL_S)
         last_s = 0.0
         if loaded is not None:
+            self._meta = loaded.meta
             self._history = History.restore(loaded.history)
             last_s = self._history.now_s
         now = self._clock()
@@ -82,6 +84,14 @@ class Docket:
         """A line for the journal; the next cycle writes it."""
         with self._lock:
             self._notes.append(Event(0, wall_s, kind, text, facts=facts))
+
+    def kept(self, name: str) -> str | None:
+        """What `keep` was last handed under this name, before the daemon was started."""
+        return self._meta.get(name)
+
+    def keep(self, name: str, text: str) -> None:
+        """Have this found again after a restart."""
+        self._archive.keep(Batch(meta={name: text}), self._clock().wall_s)
 
     def judge(self, snapshot: Snapshot, abandoned: Mapping[str, int]) -> Judged:
         """Judge, remember, and tell Alertmanager; waits for none of them."""

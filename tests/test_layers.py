@@ -37,6 +37,8 @@ FREE = {
     "docket",
     "archive",
     "herald",
+    "posts",
+    "warden",
     "cli",
     "cli_gate",
     "cli_journal",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -23,6 +24,8 @@ ALERT_LIFE_S = 240.0
 
 LONGEST_ACT_S = 60.0
 """Longest that one change of a scheduler may take."""
+
+_SLURM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 class ProbeDefault(Protocol):
@@ -163,7 +166,26 @@ def _both(one: str, this: object, other: str, that: object) -> Iterator[Contradi
 
 
 def _quarantine(config: Config, _: ProbeDefaults) -> Iterator[Contradiction]:
-    yield from _repeated("quarantine.act", config.quarantine.act)
+    chosen, slurm = config.quarantine, config.slurm
+    yield from _repeated("quarantine.act", chosen.act)
+    if "command" in chosen.act and not chosen.command:
+        yield "quarantine.act", 'has "command", and there is none', "write quarantine.command, or take it out"
+    if chosen.command and "/" in chosen.command[0] and not chosen.command[0].startswith("/"):
+        problem = f'"{chosen.command[0]}" is a relative path'
+        yield "quarantine.command[0]", problem, "write an absolute path, or a name on PATH"
+    if chosen.every_s < 1:
+        problem = f"{chosen.every_s} is less than a second"
+        yield "quarantine.every", problem, "a controller has many nodes to answer: write 30s"
+    if slurm.node_name is not None and not _SLURM_NAME.fullmatch(slurm.node_name):
+        problem = f'"{slurm.node_name}" cannot be the name of one node'
+        yield "slurm.node_name", problem, "write it as `sinfo -N` has it"
+    for key, timeout_s in (
+        ("quarantine.command_timeout", chosen.command_timeout_s),
+        ("slurm.timeout", slurm.timeout_s),
+    ):
+        if timeout_s > LONGEST_ACT_S:
+            problem = f"{timeout_s} is longer than {Seconds(LONGEST_ACT_S)}"
+            yield key, problem, "what is decided meanwhile would wait for it: write 30s"
 
 
 def _kubernetes(config: Config, _: ProbeDefaults) -> Iterator[Contradiction]:

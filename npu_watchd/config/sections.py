@@ -9,8 +9,9 @@ import msgspec
 
 from npu_watchd.config.alertmanager import AlertmanagerSection
 from npu_watchd.config.kubernetes import KubernetesSection
+from npu_watchd.config.quarantine import QuarantineSection, SlurmSection
 from npu_watchd.config.section import Section, about
-from npu_watchd.config.values import Address, Count, Glob, Name, RdmaPortName, Seconds, Share, Tool, Url
+from npu_watchd.config.values import Address, Count, Glob, Name, RdmaPortName, Seconds, Share, Tool
 
 DEFAULT_FILE = Path("/etc/npu-watchd/config.toml")
 
@@ -36,7 +37,7 @@ class ToolsSection(Section, frozen=True):
     rdma: Annotated[Tool, about("The same facts from iproute2.", used=False)] = Tool("rdma")
     perf: Annotated[Tool, about("PCIe load on Kunpeng.")] = Tool("perf")
     pcm_pcie: Annotated[Tool, about("PCIe load on Intel, by CPU socket.")] = Tool("pcm-pcie")
-    scontrol: Annotated[Tool, about("Slurm's control tool.", used=False)] = Tool("scontrol")
+    scontrol: Annotated[Tool, about("Slurm's control tool.")] = Tool("scontrol")
 
 
 class PathsSection(Section, frozen=True):
@@ -140,29 +141,6 @@ class WebSection(Section, frozen=True):
     ] = None
 
 
-class QuarantineSection(Section, frozen=True):
-    act: Annotated[
-        tuple[Literal["slurm", "kubernetes", "command"], ...],
-        about("On what to act. Nothing: recommend only.", unset="nothing", used=False),
-    ] = ()
-    node_when: Annotated[
-        Literal["any", "all"] | Annotated[int, msgspec.Meta(ge=1)],
-        about("How many quarantined devices quarantine the node.", used=False),
-    ] = "any"
-    prometheus: Annotated[
-        Url | None,
-        about(
-            "Whom to ask how much of the fleet is in quarantine.",
-            unset="nobody, hence no action",
-            example=Url("http://prom:9090"),
-            used=False,
-        ),
-    ] = None
-    max_share: Annotated[Share, about("Most of the fleet that may be in quarantine by our doing.", used=False)] = Share(
-        0.10
-    )
-
-
 Sharing = Literal["never", "same_user", "vnpu", "allowed"]
 SHARES: tuple[str, ...] = get_args(Sharing)
 
@@ -260,9 +238,10 @@ class Sections(Section, frozen=True):
     alertmanager: Annotated[AlertmanagerSection, about("Where alerts go. Files are read anew for each request.")] = (
         AlertmanagerSection()
     )
-    quarantine: Annotated[QuarantineSection, about("What a verdict may do.", used=False)] = QuarantineSection()
+    quarantine: Annotated[QuarantineSection, about("What a verdict may do.")] = QuarantineSection()
+    slurm: Annotated[SlurmSection, about("How to act on Slurm; the program is `tools.scontrol`.")] = SlurmSection()
     kubernetes: Annotated[
-        KubernetesSection, about("How to act on Kubernetes. Files are read anew for each request.", used=False)
+        KubernetesSection, about("How to act on Kubernetes. Files are read anew for each request.")
     ] = KubernetesSection()
     contention: Annotated[ContentionSection, about("What counts as contention.")] = ContentionSection()
     fabric: Annotated[FabricSection, about("The host's RDMA ports.")] = FabricSection()

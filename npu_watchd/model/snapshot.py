@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from npu_watchd.model.acting import Acting
 from npu_watchd.model.fabric import NpuPortStatistics, OpticalModule, PortCounters, PortKey, RdmaPort
 from npu_watchd.model.finding import Event, Finding
 from npu_watchd.model.host import Host, OomKill
@@ -190,6 +191,8 @@ class Engine:
     """Alertmanager, as host:port, → what became of its alerts; empty where none is configured."""
     history_written: bool = True
     """False: state.db cannot be written at the moment, so that a restart would forget what is new."""
+    acting: Mapping[str, Acting] = field(default_factory=dict)
+    """Actuator of `[quarantine] act` → how we stand with it; empty: recommend only."""
 
 
 @dataclass(frozen=True, slots=True)

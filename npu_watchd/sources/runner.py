@@ -20,6 +20,7 @@ from npu_watchd.sources.turns import Abandoned, Stuck, Turns
 _LONGEST_RUN_S = 3600.0
 _DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _QUOTED_CHARS = 200
+_MOST_DOCUMENT_BYTES = 1 << 20
 _START_S = 0.3
 _TERM_GRACE_S = 0.5
 _KILL_GRACE_S = 1.0
@@ -34,18 +35,19 @@ def environment(ours: Mapping[str, str]) -> dict[str, str]:
     """What a tool gets of our environment: little, so that it answers the same whoever started the daemon.
 
     LC_ALL=C, and no LANG or LANGUAGE beside it, since the parsers know the untranslated text. LD_LIBRARY_PATH, because
-    npu-smi finds the driver's libraries by it. HOME, because the driver writes its process logs below it.
+    npu-smi finds the driver's libraries by it. HOME, because the driver writes its process logs below it. SLURM_CONF,
+    where a site keeps Slurm's configuration elsewhere than its scontrol looks.
     """
     kept = {"PATH": ours.get("PATH") or _DEFAULT_PATH, "HOME": ours.get("HOME") or "/", "LC_ALL": "C"}
-    if "LD_LIBRARY_PATH" in ours:
-        kept["LD_LIBRARY_PATH"] = ours["LD_LIBRARY_PATH"]
-    return kept
+    return kept | {name: ours[name] for name in ("LD_LIBRARY_PATH", "SLURM_CONF") if name in ours}
 
 
 class _Launch:
     """A start under way, in a thread of its own since it may block."""
 
-    def __init__(self) -> None:
+    def __init__(self, document: bytes) -> None:
+        self.document = document
+        """What it is to find on its stdin."""
         self.result: Child | Failure | None = None
         self.given_up = False
         """Nobody waits any more: what starts now is to be ended at once."""
@@ -85,14 +87,19 @@ class ToolRunner:
         self._stop_fd, self._stop_trigger_fd = os.pipe()
         self._closed = False
 
-    def run(self, argv: tuple[str, ...], timeout_s: float) -> Output | Failure:
+    def run(self, argv: tuple[str, ...], timeout_s: float, document: bytes = b"") -> Output | Failure:
         """The tool's answer, or why there is none, at the latest 2 s after the deadline. Never raises.
 
         `timeout_s` covers the wait for an earlier run of the same tool (argv[0]) too. Any exit code is an Output.
+        `document` is what the tool may read on stdin, at most a MiB; empty: its stdin is at its end at once.
         """
         if not argv or not argv[0]:
             return Failure(FailureKind.MISSING, "no command was given")
         command = " ".join(argv)
+        if len(document) > _MOST_DOCUMENT_BYTES:
+            return Failure(
+                FailureKind.UNSUPPORTED, f"{command}: not started. {len(document)} bytes are too many for it"
+            )
         if not timeout_s > 0:
             return Failure(FailureKind.TIMEOUT, f"{command}: not started. No time was left for it")
         give_up_s = self._clock() + min(timeout_s, _LONGEST_RUN_S)
@@ -102,7 +109,7 @@ class ToolRunner:
         stuck: Stuck | None = None
         try:
             left_s = give_up_s - self._clock()
-            launched = self._start(argv, command, give_up_s)
+            launched = self._start(argv, command, give_up_s, _Launch(document))
             if isinstance(launched, Failure):
                 return launched
             if isinstance(launched, Stuck):
@@ -132,8 +139,7 @@ class ToolRunner:
         if self._turns.close(_TERM_GRACE_S + _KILL_GRACE_S + 1.0):
             os.close(self._stop_fd)
 
-    def _start(self, argv: tuple[str, ...], command: str, give_up_s: float) -> Child | Failure | Stuck:
-        launch = _Launch()
+    def _start(self, argv: tuple[str, ...], command: str, give_up_s: float, launch: _Launch) -> Child | Failure | Stuck:
         try:
             threading.Thread(target=self._launch, args=(argv, launch), name=f"start {argv[0]}", daemon=True).start()
         except RuntimeError as error:
@@ -152,7 +158,7 @@ class ToolRunner:
     def _launch(self, argv: tuple[str, ...], launch: _Launch) -> None:
         with self._changed:
             self._starting += 1
-        result = self._spawn(argv)
+        result = self._spawn(argv, launch.document)
         with self._changed:
             self._starting -= 1
             if isinstance(result, Child):
@@ -163,7 +169,7 @@ class ToolRunner:
             launch.result = result
             self._changed.notify_all()
 
-    def _spawn(self, argv: tuple[str, ...]) -> Child | Failure:
+    def _spawn(self, argv: tuple[str, ...], document: bytes) -> Child | Failure:
         run_id = secrets.token_hex(8)
         try:
             path = executable.find(argv[0], self._environ["PATH"])
@@ -177,7 +183,7 @@ class ToolRunner:
                     )
             # Our own pipes: those that Popen makes leak when it runs out of descriptors half way.
             with ExitStack() as ours, ExitStack() as theirs:
-                stdin = _closed_by(theirs, os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+                stdin = _closed_by(theirs, _stdin(document))
                 out_reader, out_writer = _pipe(ours, theirs)
                 err_reader, err_writer = _pipe(ours, theirs)
                 process = subprocess.Popen(
@@ -249,6 +255,19 @@ def _closed_by(stack: ExitStack, fd: int) -> int:
 def _pipe(ours: ExitStack, theirs: ExitStack) -> tuple[int, int]:
     reader, writer = os.pipe()
     return _closed_by(ours, reader), _closed_by(theirs, writer)
+
+
+def _stdin(document: bytes) -> int:
+    """A file in memory rather than a pipe: nobody waits for a tool that does not read."""
+    if not document:
+        return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    fd = os.memfd_create("npu-watchd", os.MFD_CLOEXEC)
+    try:
+        os.pwrite(fd, document, 0)
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
 
 
 def _text(data: bytearray) -> str:

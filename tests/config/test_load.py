@@ -125,12 +125,12 @@ expected_devices = 8
 [probes]
 versions.every = "2m"
 npu_ecc.every = "2m"
-[quarantine]
-act = ["slurm"]
+[metrics]
+npu_exporter_names = true
 [limits]
 flaps = 4
 """)
-    assert unused(load(file)) == ["probes.versions.every", "quarantine.act"]
+    assert unused(load(file)) == ["probes.versions.every", "metrics.npu_exporter_names"]
 
 
 UNKNOWN = [
@@ -352,6 +352,26 @@ CONTRADICTIONS = [
         "[kubernetes]\nkubeconfig = '/nonexistent/kubeconfig'",
         "kubernetes.kubeconfig: there is no file /nonexistent/kubeconfig; "
         "write it, or leave the key out for the pod's own",
+    ),
+    (
+        "[quarantine]\nact = ['command']",
+        'quarantine.act: has "command", and there is none; write quarantine.command, or take it out',
+    ),
+    (
+        "[quarantine]\ncommand = ['bin/out', 'x']",
+        'quarantine.command[0]: "bin/out" is a relative path; write an absolute path, or a name on PATH',
+    ),
+    (
+        "[quarantine]\nevery = '100ms'",
+        "quarantine.every: 100ms is less than a second; a controller has many nodes to answer: write 30s",
+    ),
+    (
+        "[slurm]\nnode_name = 'node[1-8]'",
+        'slurm.node_name: "node[1-8]" cannot be the name of one node; write it as `sinfo -N` has it',
+    ),
+    (
+        "[slurm]\ntimeout = '2m'",
+        "slurm.timeout: 2m is longer than 1m; what is decided meanwhile would wait for it: write 30s",
     ),
 ]
 

@@ -85,7 +85,7 @@ class Client:
     def _exchange(
         self, connection: HTTPConnection, request_target: str, body: bytes, headers: dict[str, str]
     ) -> Failure | None:
-        with contextlib.closing(connection), _bounded(connection, WHOLE * self._access.timeout_s) as late:
+        with contextlib.closing(connection), bounded(connection, WHOLE * self._access.timeout_s) as late:
             try:
                 connection.connect()
                 if late.is_set():
@@ -189,7 +189,7 @@ def _port(url: SplitResult) -> int:
 
 
 @contextlib.contextmanager
-def _bounded(connection: HTTPConnection, whole_s: float) -> Iterator[threading.Event]:
+def bounded(connection: HTTPConnection, whole_s: float) -> Iterator[threading.Event]:
     """Cut the connection after `whole_s`, and say so in the event; socket timeouts bound only a single wait."""
     late = threading.Event()
 
