@@ -138,6 +138,7 @@ class Daemon:
             self._warn("lease_failed", error=trouble, costs="a second daemon would not be kept from starting")
         self._web.start()
         self._docket.open(__version__)
+        self._warden.open()
 
     def run(self, announce: Callable[[], None] = lambda: None) -> None:
         """Serve until SIGTERM or SIGINT; `open` comes first. `announce` is called when signals are heeded already."""

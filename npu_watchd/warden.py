@@ -57,7 +57,7 @@ class Court(Protocol):
 
 
 class Warden:
-    """`judged` and `tally` from the engine's cycle, `take` for a new config, `stop` and `join` at the end.
+    """`open` once, `judged` and `tally` from the engine's cycle, `take` for a new config, `stop` and `join` at the end.
 
     Schedulers are served one after another, so that there is never more than one action at a time.
     """
@@ -73,17 +73,21 @@ class Warden:
         self._new_settings = True
         self._judged: Tick | None = None
         self._wake = threading.Event()
-        self._stopped = False
+        self._opened = self._stopped = False
         self._thread: threading.Thread | None = None
         self._memories: dict[str, Memory] | None = None
         """By actuator; None: not recalled yet."""
         self._posts: dict[str, _Post] = {}
         self._budget = budget(settings)
 
+    def open(self) -> None:
+        """From now on it acts by itself; without that, a caller of `turn` does it."""
+        self._opened = True
+
     def judged(self, at: Tick) -> None:
-        """The node was judged: the first time that there is something to act on, the thread starts."""
+        """The node was judged; where there is something to act on, its thread is there from now on."""
         self._judged = at
-        if self._thread is None and self._settings.quarantine.act:
+        if self._opened and self._thread is None and self._settings.quarantine.act:
             self._thread = threading.Thread(target=self._work, name="warden", daemon=True)
             self._thread.start()
         self._wake.set()

@@ -130,7 +130,7 @@ npu_exporter_names = true
 [limits]
 flaps = 4
 """)
-    assert unused(load(file)) == ["probes.versions.every", "metrics.npu_exporter_names"]
+    assert unused(load(file)) == ["metrics.npu_exporter_names", "probes.versions.every"]
 
 
 UNKNOWN = [

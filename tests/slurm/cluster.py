@@ -172,9 +172,9 @@ class Slurm:
         """Until the node can take jobs."""
         self.until(lambda: self.call("sinfo", "--noheader", "--format", "%T").out.strip() == "idle", "the node is idle")
 
-    def put_client(self, tool: str, directory: Path) -> Path:
+    def put_client(self, tool: str, directory: Path, name: str | None = None) -> Path:
         """An executable there that is this cluster's, whatever the environment of who calls it."""
-        script = directory / tool
+        script = directory / (name or tool)
         script.write_text(f'#!/bin/sh\nSLURM_CONF={self.conf_file} exec {shutil.which(tool, path=_PATH)} "$@"\n')
         script.chmod(0o755)
         return script

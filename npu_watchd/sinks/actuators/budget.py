@@ -57,12 +57,9 @@ class Budget:
     def ask(self) -> Allowance | Failure:
         """A Failure: nobody knows, which is no permission."""
         answer = self._get()
-        if isinstance(answer, Failure):
-            return Failure(answer.kind, f"{self._url.netloc}: {answer.detail}")
-        counts = counts_of(answer)
-        if isinstance(counts, Failure):
-            return Failure(counts.kind, f"{self._url.netloc}: {counts.detail}")
-        return allowance_of(counts, self._max_share)
+        counts = answer if isinstance(answer, Failure) else counts_of(answer)
+        found = counts if isinstance(counts, Failure) else allowance_of(counts, self._max_share)
+        return Failure(found.kind, f"{self._url.netloc}: {found.detail}") if isinstance(found, Failure) else found
 
     def _get(self) -> bytes | Failure:
         """Never raises for what the network or the other side does."""
