@@ -123,8 +123,8 @@ def next_step(
 ) -> Step:
     """memory: as `remembered` made it. allowance: None where the budget was not asked."""
     if isinstance(hold, Failure):
-        asked = wish.mark is not None or memory.grip is not None
-        return Step(Do.NOTHING, Why.UNREACHABLE if asked else None, hold.detail)
+        # Also where nothing is asked yet: it is better known before it is needed.
+        return Step(Do.NOTHING, Why.UNREACHABLE, hold.detail)
     if wish.age_s > STALE_S:
         return Step(Do.NOTHING, Why.STALE, f"the node was last judged {wish.age_s:.0f} s ago: on that nobody acts")
     if wish.mark is None:

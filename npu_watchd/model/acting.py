@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+MARK = r"q\d{8}T\d{6}Z-[0-9a-f]{8}"
+"""What a mark looks like: when its quarantine began, and a digest of that instant (decide/acting.py)."""
+
 
 class Holder(StrEnum):
     """Who keeps the node out of use at present, as the scheduler itself shows it."""

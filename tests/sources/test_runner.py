@@ -286,9 +286,26 @@ def test_a_tool_that_reads_stdin_is_at_its_end_at_once(runner: ToolRunner, tool:
     assert runner.run((tool("tool", "cat; echo end"),), 1.0) == Output("end\n")
 
 
+def test_a_document_is_read_to_its_end_from_stdin_and_nobody_waits_for_a_tool_that_does_not(
+    runner: ToolRunner, tool: MakeTool
+) -> None:
+    document = b"0123456789abcdef" * 65536
+    assert runner.run((tool("tool", "wc -c; wc -c"),), 5.0, document) == Output("1048576\n0\n")
+    assert runner.run((tool("deaf", "echo done"),), 5.0, document) == Output("done\n")
+
+
+def test_a_document_that_is_too_long_starts_nothing(runner: ToolRunner, tool: MakeTool, tmp_path: Path) -> None:
+    answer = runner.run((tool("tool", f"touch {tmp_path}/started"),), 5.0, b"x" * 1048577)
+    assert isinstance(answer, Failure)
+    assert answer.kind is FailureKind.UNSUPPORTED
+    assert "1048577 bytes are too many" in answer.detail
+    assert not (tmp_path / "started").exists()
+
+
 def test_the_environment_is_small_and_untranslated(clock: AdjustableClock) -> None:
     ours = {"PATH": SYSTEM_PATH, "HOME": "/root", "LANG": "zh_CN.UTF-8", "LANGUAGE": "zh", "LC_ALL": "zh_CN.UTF-8"}
     ours |= {"LD_LIBRARY_PATH": "/usr/local/Ascend/driver/lib64", "LD_PRELOAD": "", "SECRET_TOKEN": "x"}
+    ours |= {"SLURM_CONF": "/opt/slurm/etc/slurm.conf"}
     runner = ToolRunner(clock=clock, environ=ours)
     answer = runner.run(("env",), 1.0)
     runner.close()
@@ -300,6 +317,7 @@ def test_the_environment_is_small_and_untranslated(clock: AdjustableClock) -> No
         "HOME": "/root",
         "LC_ALL": "C",
         "LD_LIBRARY_PATH": "/usr/local/Ascend/driver/lib64",
+        "SLURM_CONF": "/opt/slurm/etc/slurm.conf",
     }
 
 

@@ -110,7 +110,7 @@ def counts_of(body: bytes) -> dict[str, int] | Failure:
                 )
             found[series["metric"]["npu_budget"]] = int(value)
         return found
-    except (msgspec.DecodeError, UnicodeError, KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+    except (msgspec.DecodeError, RecursionError, LookupError, TypeError, ValueError, AttributeError) as error:
         problem = f"its answer is none to a query ({type(error).__name__}); is this a Prometheus?"
         return Failure(FailureKind.UNPARSEABLE, problem)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from npu_watchd.model.acting import Hold, Holder, Intention
+from npu_watchd.model.acting import MARK, Hold, Holder, Intention
 from npu_watchd.model.reading import Failure, FailureKind, Output, Run
 from npu_watchd.sinks.plaintext import clean
 
@@ -13,7 +13,7 @@ _REASON_MAX = 200
 _TEXT_MAX = 400
 _STATE = re.compile(r"\bState=(\S+)")
 _REASON = re.compile(r"^ *Reason=(.*)$", re.MULTILINE)
-_OURS = re.compile(rf"{US}.* \[(?P<mark>[!-?A-Z\\^-~]{{1,64}})\](?: \[[^\[\]]*@[^\[\]]*\])?")
+_OURS = re.compile(rf"{US}.* \[(?P<mark>{MARK})\](?: \[[^\[\]]*@[^\[\]]*\])?")
 """The whole reason: where somebody has added anything it is no longer ours. Slurm itself adds who and when."""
 _SUFFIXES = "*~#!%$@^-"
 """Of a state's word: not responding, powered down, planned, …"""
