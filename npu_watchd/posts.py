@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from math import inf
 
 from npu_watchd import config
 from npu_watchd.lanes import node_name
+from npu_watchd.model.acting import Acting, Hold
+from npu_watchd.model.reading import Failure
 from npu_watchd.sinks.actuators.actuator import Actuator
 from npu_watchd.sinks.actuators.budget import Budget
 from npu_watchd.sinks.actuators.command import Command, Start
@@ -18,6 +22,32 @@ Wall = Callable[[], float]
 """Unix seconds."""
 Make = Callable[[config.Config, Start, Wall, str | None], Actuator]
 """The last: the mark that we remember to hold there."""
+
+
+class Post:
+    """One scheduler, and when to look at it again. `acting` is read by others, as a whole."""
+
+    def __init__(self, actuator: Actuator, acting: Acting) -> None:
+        self.actuator = actuator
+        self.acting = acting
+        self.due_s = -inf
+        """On the monotonic clock. At first at once: a mark of before the start may stand there."""
+        self.failures = 0
+        """One after another."""
+        self.asked: tuple[str | None, int] | None = None
+        """The quarantine and the newest release when it was last looked at."""
+        self.told: tuple[object, ...] | None = None
+        """What blocked it when it was last told."""
+
+    def look(self) -> Hold | Failure:
+        hold = self.actuator.look()
+        self.acting = replace(self.acting, holder=None if isinstance(hold, Failure) else hold.holder)
+        return hold
+
+    def count(self, action: str, result: str) -> None:
+        key = (action, result)
+        times = self.acting.actions.get(key, 0) + 1
+        self.acting = replace(self.acting, actions={**self.acting.actions, key: times})
 
 
 def actuators(settings: config.Config, start: Start, wall: Wall, held: Mapping[str, str]) -> list[Actuator]:

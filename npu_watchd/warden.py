@@ -18,8 +18,7 @@ from npu_watchd.model.finding import Event
 from npu_watchd.model.ids import NODE
 from npu_watchd.model.reading import Failure, FailureKind, Tick
 from npu_watchd.model.verdict import Answer, Decision, Order, Verdict
-from npu_watchd.posts import actuators, budget
-from npu_watchd.sinks.actuators.actuator import Actuator
+from npu_watchd.posts import Post, actuators, budget
 from npu_watchd.sinks.actuators.command import Start
 from npu_watchd.sinks.actuators.document import intention_of
 from npu_watchd.sinks.plaintext import clean
@@ -73,11 +72,13 @@ class Warden:
         self._new_settings = True
         self._judged: Tick | None = None
         self._wake = threading.Event()
+        self._fault: str | None = None
+        """Of ours, when it was last told."""
         self._opened = self._stopped = False
         self._thread: threading.Thread | None = None
         self._memories: dict[str, Memory] | None = None
         """By actuator; None: not recalled yet."""
-        self._posts: dict[str, _Post] = {}
+        self._posts: dict[str, Post] = {}
         self._budget = budget(settings)
 
     def open(self) -> None:
@@ -115,7 +116,11 @@ class Warden:
             try:
                 idle_s = self.turn()
             except Exception as error:  # noqa: BLE001  # a fault of ours costs one turn
-                self._log("acting_failed", error=repr(error))
+                if repr(error) != self._fault:
+                    self._fault = repr(error)
+                    self._log(
+                        "acting_failed", error=self._fault, costs="nothing is done to a scheduler until it is over"
+                    )
             self._wake.wait(None if idle_s == inf else idle_s)
             self._wake.clear()
 
@@ -139,16 +144,14 @@ class Warden:
         held = {name: memory.grip.mark for name, memory in self._memories.items() if memory.grip is not None}
         made = actuators(self._settings, self._start, lambda: self._clock().wall_s, held)
         before = self._posts
-        self._posts = {
-            one.name: _Post(one, before[one.name].acting if one.name in before else Acting()) for one in made
-        }
+        self._posts = {one.name: Post(one, before[one.name].acting if one.name in before else Acting()) for one in made}
         self._budget = budget(self._settings)
         if made:
             chosen = self._settings.quarantine
             says = {"dry_run": chosen.dry_run, "prometheus": chosen.prometheus or "nobody, hence no action"}
             self._log("acting_on", actuators=list(self._posts), max_share=float(chosen.max_share), **says)
 
-    def _serve(self, post: _Post, judged: Tick) -> None:
+    def _serve(self, post: Post, judged: Tick) -> None:
         now = self._clock()
         verdicts = self._court.verdicts
         wish = wish_of(verdicts[0], self._court.journal, now.mono_s - judged.mono_s)
@@ -165,11 +168,11 @@ class Warden:
         failed = failure or (hold if isinstance(hold, Failure) else None)
         self._plan(post, wish, step, failed)
 
-    def _next(self, post: _Post, wish: Wish, hold: Hold | Failure, allowance: Allowance | Failure | None) -> Step:
+    def _next(self, post: Post, wish: Wish, hold: Hold | Failure, allowance: Allowance | Failure | None) -> Step:
         return next_step(wish, hold, self._memory(post), allowance, dry_run=self._settings.quarantine.dry_run)
 
     def _act(
-        self, post: _Post, step: Step, wish: Wish, hold: Hold | Failure, verdicts: tuple[Verdict, ...]
+        self, post: Post, step: Step, wish: Wish, hold: Hold | Failure, verdicts: tuple[Verdict, ...]
     ) -> Failure | None:
         """Do it, count it, and tell of it; of what cannot be done only once."""
         if step.do is Do.NOTHING:
@@ -191,7 +194,7 @@ class Warden:
             self._tell_blocked(post, Why.FAILED, (Why.FAILED, wish.mark, failure.kind.value), text)
         return failure
 
-    def _hold(self, post: _Post, intention: Intention, wish: Wish, allowed: str) -> Failure | None:
+    def _hold(self, post: Post, intention: Intention, wish: Wish, allowed: str) -> Failure | None:
         failure = post.actuator.hold(intention)
         if failure is not None:
             return failure
@@ -204,7 +207,7 @@ class Warden:
         self._tell(post, "acted_hold", f"took the node out of use: {found.text} ({allowed})", intention.mark)
         return None
 
-    def _free(self, post: _Post, grip: Grip) -> Failure | None:
+    def _free(self, post: Post, grip: Grip) -> Failure | None:
         before = post.acting.holder
         failure = post.actuator.free(grip.mark)
         if failure is not None:
@@ -218,7 +221,7 @@ class Warden:
             self._tell(post, "left_alone", f"the node was released, but somebody else holds it: {shown}", grip.mark)
         return None
 
-    def _release(self, post: _Post, grip: Grip, shown: str) -> Failure | None:
+    def _release(self, post: Post, grip: Grip, shown: str) -> Failure | None:
         """A person gave the node back there: that is a release, whatever is still found."""
         name = post.actuator.name
         reason = clean(f"somebody gave the node back there while our mark {grip.mark} held it: {shown}", _REASON_MAX)
@@ -228,7 +231,7 @@ class Warden:
         self._remember(post, replace(self._memory(post), given_back=grip.wanted))
         return None
 
-    def _plan(self, post: _Post, wish: Wish, step: Step, failure: Failure | None) -> None:
+    def _plan(self, post: Post, wish: Wish, step: Step, failure: Failure | None) -> None:
         now_s = self._clock().mono_s
         if failure is not None:
             rest_s = min(_FIRST_RETRY_S * 2.0**post.failures, _LONGEST_RETRY_S)
@@ -240,20 +243,20 @@ class Warden:
         rest_s = 0.0 if step.do is Do.RELEASE else self._settings.quarantine.every_s
         post.due_s = now_s + rest_s if watched else inf
 
-    def _memory(self, post: _Post) -> Memory:
+    def _memory(self, post: Post) -> Memory:
         return (self._memories or {}).get(post.actuator.name, NONE)
 
-    def _remember(self, post: _Post, memory: Memory) -> None:
+    def _remember(self, post: Post, memory: Memory) -> None:
         if memory != self._memory(post):
             self._memories = {**(self._memories or {}), post.actuator.name: memory}
             self._court.keep(NAME, msgspec.json.encode(self._memories).decode())
 
-    def _tell(self, post: _Post, kind: str, text: str, mark: str) -> None:
+    def _tell(self, post: Post, kind: str, text: str, mark: str) -> None:
         name = post.actuator.name
         self._court.note(kind, f"{name}: {text}", self._clock().wall_s, actuator=name, mark=mark)
         self._log(kind, actuator=name, mark=mark, text=text)
 
-    def _tell_blocked(self, post: _Post, why: Why | None, key: tuple[object, ...] | None, text: str) -> None:
+    def _tell_blocked(self, post: Post, why: Why | None, key: tuple[object, ...] | None, text: str) -> None:
         """One line when it begins, and when the reason or the quarantine is another."""
         news = why is not None and key != post.told
         post.told = key
@@ -262,32 +265,6 @@ class Warden:
             name = post.actuator.name
             self._court.note("action_blocked", f"{name}: {text}", self._clock().wall_s, actuator=name, why=str(why))
             self._log("action_blocked", actuator=name, reason=str(why), text=text)
-
-
-class _Post:
-    """One scheduler, and when to look at it again. `acting` is read by others, as a whole."""
-
-    def __init__(self, actuator: Actuator, acting: Acting) -> None:
-        self.actuator = actuator
-        self.acting = acting
-        self.due_s = -inf
-        """On the monotonic clock. At first at once: a mark of before the start may stand there."""
-        self.failures = 0
-        """One after another."""
-        self.asked: tuple[str | None, int] | None = None
-        """The quarantine and the newest release when it was last looked at."""
-        self.told: tuple[object, ...] | None = None
-        """What blocked it when it was last told."""
-
-    def look(self) -> Hold | Failure:
-        hold = self.actuator.look()
-        self.acting = replace(self.acting, holder=None if isinstance(hold, Failure) else hold.holder)
-        return hold
-
-    def count(self, action: str, result: str) -> None:
-        key = (action, result)
-        times = self.acting.actions.get(key, 0) + 1
-        self.acting = replace(self.acting, actions={**self.acting.actions, key: times})
 
 
 def _recalled(text: str | None, log: Log) -> dict[str, Memory]:

@@ -135,7 +135,7 @@ def next_step(
         return Step(Do.NOTHING, Why.HELD_BY_OTHER, f"somebody else holds the node already, it is theirs: {hold.text}")
     if memory.grip is not None:
         # Of a grip whose end is told already only what is left of it remains to be cleared away.
-        told = memory.given_back == memory.grip.wanted
+        told = memory.grip.released or wish.released > memory.grip.since or memory.given_back == memory.grip.wanted
         return _free(memory.grip, hold, dry_run=dry_run) if told else Step(Do.RELEASE, text=hold.text)
     if memory.given_back == wish.mark:
         return Step(Do.NOTHING, Why.GIVEN_BACK, "a person gave the node back there during this quarantine")

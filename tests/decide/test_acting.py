@@ -50,6 +50,8 @@ CASES = [
     (ILL, OURS, HELD, GRANTED, (Do.NOTHING, None)),
     (ILL, FREE, HELD, GRANTED, (Do.RELEASE, None)),
     (ILL, FREE, LET_GO, GRANTED, (Do.FREE, None)),
+    (Wish("q2", 5.0, newest=12, released=10), FREE, HELD, GRANTED, (Do.FREE, None)),
+    (Wish("q2", 5.0, newest=12, released=0), FREE, FREED, GRANTED, (Do.FREE, None)),
     (ILL, FREE, Memory(given_back="q1"), GRANTED, (Do.NOTHING, Why.GIVEN_BACK)),
     (ILL, FREE, Memory(given_back="q0"), GRANTED, (Do.HOLD, None)),
     (ILL, GONE, NONE, GRANTED, (Do.NOTHING, Why.UNREACHABLE)),
@@ -164,6 +166,11 @@ class World:
             self.number += 1
             self.quarantine = f"q{self.number}"
 
+    def is_given_back_unheard(self) -> None:
+        """Our own act went through, and the daemon died before it heard of it."""
+        if self.quarantine is None and self.memory.grip is not None and self.memory.grip.released:
+            self.hold = FREE if self.hold.holder is Holder.OURS else self.hold
+
     def is_released(self) -> None:
         if self.quarantine is not None:
             self.number += 1
@@ -181,7 +188,7 @@ class World:
         self.hold = ALICES
 
     def person_resumes(self) -> None:
-        if self.hold.holder is Holder.OURS and self.memory.grip is not None and self.quarantine is not None:
+        if self.hold is not FREE and self.memory.grip is not None and self.quarantine is not None:
             self.let_go |= {self.memory.grip.wanted}
         self.hold = FREE
 
@@ -223,6 +230,7 @@ class World:
         grip = self.memory.grip
         assert grip is not None
         assert self.hold.holder is Holder.NOBODY
+        assert grip.wanted in self.let_go, "nobody but a person has given it back"
         self.is_released()
         self.memory = replace(self.memory, given_back=grip.wanted)
 
@@ -233,6 +241,7 @@ ACTS = st.sampled_from(
         World.is_released,
         World.loses_its_verdicts,
         World.changes_its_config,
+        World.is_given_back_unheard,
         World.person_drains,
         World.person_resumes,
         World.turns,
