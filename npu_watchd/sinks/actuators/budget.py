@@ -1,4 +1,4 @@
-"""Whether the fleet can spare one more node: one question to Prometheus. Why it is asked like this: decision 0029."""
+"""Whether the fleet can spare one more node: one question to Prometheus. Why it is asked like this: decision 0031."""
 
 from __future__ import annotations
 
