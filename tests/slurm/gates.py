@@ -24,6 +24,13 @@ class Gate:
         (self.folder / "line").write_text(f"{line}\n")
         (self.folder / "code").write_text(f"{code}\n")
 
+    def becomes(self, program: str, *options: str) -> None:
+        """From now on the real one: a line of sh, and what it is given besides what the scripts give it."""
+        fresh = self.folder / "fresh"
+        fresh.write_text(f'#!/bin/sh\nexec {program} "$@" {" ".join(options)}\n')
+        fresh.chmod(0o755)
+        fresh.replace(self.folder / "npu-watchd")
+
     def script(self, name: str, **settings: str) -> Path:
         """A copy, with the values at its head changed."""
         text = (SHIPPED / name).read_text()

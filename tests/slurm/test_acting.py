@@ -14,7 +14,7 @@ from npu_watchd.sources.runner import ToolRunner
 from tests.acting.desk import Desk, desk
 from tests.acting.fleet import Fleet, fleet
 from tests.e2e.fake_tool import fake_tool
-from tests.e2e.harness import Daemon, launch, running, until
+from tests.e2e.harness import Daemon, command, launch, running, until
 from tests.e2e.small_node import HURRIED, with_errors
 from tests.slurm import cluster
 from tests.slurm.cluster import Slurm
@@ -209,6 +209,10 @@ def test_without_a_controller_it_waits_and_then_acts_on_what_the_verdict_is_by_t
         assert watched.journal("acted_hold") == []
 
 
+def decide(order: str, config: Path) -> int:
+    return command(order, "node", "--reason", "a drill", "--config", config).code
+
+
 KILLS = """#!/bin/sh
 case "$*" in update*) if [ -e {folder}/kill-before ]; then kill -9 $PPID; exit 1; fi ;; esac
 {real} "$@"
@@ -254,5 +258,9 @@ def test_a_daemon_that_is_killed_around_its_action_converges_and_takes_a_resume_
             hold["holder"] = "nobody"
             daemon.shows(lambda page: page.value("npu_watchd_actuator_hold", **hold) == 1, "nobody holds it")
             assert daemon.page().value("npu_watchd_device_verdict", device_id="1", state="probation") == 1
-        assert len((tmp_path / "done").read_text().splitlines()) == 1
-        assert "DRAIN" not in idle.node_state()
+            assert len((tmp_path / "done").read_text().splitlines()) == 1
+            assert "DRAIN" not in idle.node_state()
+            assert decide("quarantine", tool.config) == 0
+            idle.until(lambda: "DRAIN" in idle.node_state(), "a person's word drains it too")
+            assert decide("release", tool.config) == 0
+            idle.until(lambda: "DRAIN" not in idle.node_state(), "and gives it back")

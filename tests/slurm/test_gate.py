@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.e2e.fake_tool import fake_tool
+from tests.e2e.harness import command, running
+from tests.e2e.small_node import HURRIED, with_errors
 from tests.slurm import cluster
 from tests.slurm.cluster import Slurm
 from tests.slurm.gates import SHIPPED, Gate, gate
@@ -87,31 +91,10 @@ def gated() -> Iterator[tuple[Slurm, Gate]]:
 def site(gated: tuple[Slurm, Gate]) -> tuple[Slurm, Gate]:
     """Whatever the test before has left."""
     slurm, made = gated
-    made.says(0, "healthy")
+    gate(made.folder)
     slurm.scontrol("update", f"nodename={slurm.node}", "state=resume")
     slurm.await_idle()
     return slurm, made
-
-
-def test_a_job_does_not_start_on_a_node_in_quarantine_and_does_after_the_release(site: tuple[Slurm, Gate]) -> None:
-    slurm, made = site
-    started = slurm.folder / "jobs" / "started"
-    made.says(2)
-    job = slurm.submit(f"touch {started}", user="nobody")
-    slurm.until(lambda: "DRAIN" in slurm.node_state(), "Slurm drains the node")
-    assert str(slurm.reason()).startswith("Prolog error [")
-    held = "launch_failed_requeued_held"
-    slurm.until(lambda: held in slurm.scontrol("show", "job", str(job)).out, "the job is held")
-    assert slurm.state(job) == "PENDING"
-    assert not started.exists()
-    made.says(0, "healthy")
-    slurm.until(lambda: slurm.node_state() == DRAINED, "nothing runs there any more")
-    assert slurm.scontrol("update", f"nodename={slurm.node}", "state=resume").code == 0
-    assert slurm.scontrol("release", str(job)).code == 0
-    # By itself it waits two minutes more.
-    assert slurm.scontrol("update", f"jobid={job}", "starttime=now").code == 0
-    slurm.wait(job, "COMPLETED")
-    assert started.exists()
 
 
 def test_a_job_starts_on_a_node_of_which_nothing_is_known(site: tuple[Slurm, Gate]) -> None:
@@ -139,6 +122,37 @@ def test_the_health_check_drains_once_and_touches_no_drain_of_somebody_else(site
     made.says(0, "healthy")
     assert run(script, env) == 0
     assert slurm.node_state() == DRAINED, "a person resumes it"
+
+
+def test_the_daemons_own_verdict_stops_a_real_job_until_a_person_releases_the_device(
+    site: tuple[Slurm, Gate], tmp_path: Path
+) -> None:
+    slurm, made = site
+    tool = fake_tool(tmp_path)
+    tool.write_config(HURRIED)
+    tool.shows(with_errors(double_bit=2))
+    program = f"env PYTHONPATH={Path(__file__).parents[2]} {sys.executable} -m npu_watchd"
+    started = slurm.folder / "jobs" / "real"
+    with running(tool.config) as daemon:
+        daemon.shows(lambda page: page.value("npu_watchd_node_verdict", state="quarantine") == 1, "a quarantine")
+        made.becomes(program, "--config", str(tool.config))
+        job = slurm.submit(f"touch {started}", user="nobody")
+        slurm.until(lambda: "DRAIN" in slurm.node_state(), "Slurm drains the node")
+        assert str(slurm.reason()).startswith("Prolog error [")
+        held = "launch_failed_requeued_held"
+        slurm.until(lambda: held in slurm.scontrol("show", "job", str(job)).out, "the job is held")
+        assert slurm.state(job) == "PENDING"
+        assert not started.exists()
+        released = command("release", "device", "1", "--force", "--reason", "reset", "--config", tool.config)
+        assert released.code == 0, released
+        daemon.shows(lambda page: page.value("npu_watchd_node_verdict", state="quarantine") == 0, "it is over")
+        slurm.until(lambda: slurm.node_state() == DRAINED, "nothing runs there any more")
+        assert slurm.scontrol("update", f"nodename={slurm.node}", "state=resume").code == 0
+        assert slurm.scontrol("release", str(job)).code == 0
+        # By itself it waits two minutes more.
+        assert slurm.scontrol("update", f"jobid={job}", "starttime=now").code == 0
+        slurm.wait(job, "COMPLETED")
+        assert started.exists()
 
 
 def test_an_epilog_drains_the_node_behind_the_job_that_met_the_fault(site: tuple[Slurm, Gate]) -> None:
