@@ -66,19 +66,18 @@ def test_the_hook_is_told_of_the_quarantine_and_of_its_end_once_each(watched: De
     watched.pass_s()
     assert calls(watched) == ["hold"]
     document = json.loads((watched.folder / "stdin.hold").read_text())
-    since = document.pop("since")
-    mark = document.pop("mark")
-    assert (since, mark[:18]) == (1790001060.0, "q20260921T143100Z-")
-    assert document == {
-        "node": "node-17",
-        "subject": "node",
-        "device_id": None,
-        "state": "quarantine",
-        "held": False,
-        "action": "inspect",
-        "reasons": [{"text": "put into quarantine by alice: smoke", "rule": None}],
-        "parts": [],
-    }
+    mark = document["mark"]
+    assert mark[:18] == "q20260921T143100Z-"
+    assert set(document) == {"mark", "node", "verdicts"}
+    [told] = document["verdicts"]
+    assert document["node"] == "node-17"
+    assert (told["subject"], told["state"], told["since"], told["action"]) == (
+        "node",
+        "quarantine",
+        1790001060.0,
+        "inspect",
+    )
+    assert told["reasons"] == [{"text": "put into quarantine by alice: smoke", "rule": None}]
     watched.says(Order.RELEASE)
     for _ in range(3):
         watched.pass_s()
@@ -94,8 +93,9 @@ def test_the_hook_hears_which_device_it_is_about(watched: Desk) -> None:
     watched.says(Order.QUARANTINE, device)
     watched.pass_s()
     document = json.loads((watched.folder / "stdin.hold").read_text())
-    assert [(part["device_id"], part["state"]) for part in document["parts"]] == [("1", "quarantine")]
-    assert document["reasons"] == [{"text": "device 1: put into quarantine by alice: smoke", "rule": None}]
+    node, part = document["verdicts"]
+    assert (part["device_id"], part["state"]) == ("1", "quarantine")
+    assert node["reasons"] == [{"text": "device 1: put into quarantine by alice: smoke", "rule": None}]
 
 
 def test_a_hook_that_fails_is_told_once_and_tried_ever_more_rarely_on_what_the_verdict_is_by_then(
