@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Iterator
 from math import inf
@@ -15,6 +16,7 @@ from npu_watchd.model.verdict import Order, State
 from npu_watchd.sources.runner import ToolRunner
 from tests.acting.desk import Desk, desk
 from tests.acting.fleet import Fleet, fleet
+from tests.e2e.harness import until
 from tests.sinks.actuators.clusters import Cluster, stub_cluster
 
 HOOK = """#!/bin/sh
@@ -124,6 +126,18 @@ def test_a_hook_that_hangs_is_ended(watched: Desk) -> None:
     watched.pass_s()
     [line] = watched.journal("action_blocked")
     assert "no answer within 0.2 s and was ended" in line
+
+
+def test_the_end_waits_for_no_hook(watched: Desk, runner: ToolRunner) -> None:
+    (watched.folder / "mood").write_text("exec sleep 60")
+    watched.says(Order.QUARANTINE)
+    watched.warden.open()
+    watched.warden.judged(watched.clock())
+    until(lambda: calls(watched) == ["hold"], "its own thread has started the hook")
+    watched.warden.stop()
+    runner.close()
+    watched.warden.join(10)
+    assert "warden" not in {thread.name for thread in threading.enumerate()}
 
 
 # When to look, and when not

@@ -294,6 +294,12 @@ def test_a_document_is_read_to_its_end_from_stdin_and_nobody_waits_for_a_tool_th
     assert runner.run((tool("deaf", "echo done"),), 5.0, document) == Output("done\n")
 
 
+def test_a_document_passes_through_what_starts_the_tool(clock: AdjustableClock, tool: MakeTool) -> None:
+    runner = ToolRunner(clock=clock, environ={"PATH": SYSTEM_PATH}, through=("env", "STARTED=by env"))
+    assert runner.run((tool("tool", "cat"),), 5.0, b'{"mark": 1}') == Output('{"mark": 1}')
+    runner.close()
+
+
 def test_a_document_that_is_too_long_starts_nothing(runner: ToolRunner, tool: MakeTool, tmp_path: Path) -> None:
     answer = runner.run((tool("tool", f"touch {tmp_path}/started"),), 5.0, b"x" * 1048577)
     assert isinstance(answer, Failure)
