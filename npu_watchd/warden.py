@@ -128,7 +128,11 @@ class Warden:
         """Serve each scheduler that is due; seconds until the next is."""
         if self._new_settings:
             self._new_settings = False
-            self._place()
+            try:
+                self._place()
+            except Exception:
+                self._new_settings = True
+                raise
         judged = self._judged
         if judged is None:
             return inf
@@ -152,11 +156,9 @@ class Warden:
             self._log("acting_on", actuators=list(self._posts), max_share=float(chosen.max_share), **says)
 
     def _serve(self, post: Post, judged: Tick) -> None:
-        now = self._clock()
-        verdicts = self._court.verdicts
-        wish = wish_of(verdicts[0], self._court.journal, now.mono_s - judged.mono_s)
+        verdicts, wish = self._wish(judged)
         asked = (wish.mark, wish.released)
-        if now.mono_s < post.due_s and (asked == post.asked or post.failures):
+        if self._clock().mono_s < post.due_s and (asked == post.asked or post.failures):
             return
         post.asked = asked
         hold = post.look()
@@ -164,20 +166,24 @@ class Warden:
         step = self._next(post, wish, hold, None)
         if step.do is Do.ASK:
             step = self._next(post, wish, hold, self._budget.ask() if self._budget else _NO_BUDGET)
-        failure = self._act(post, step, wish, hold, verdicts)
-        failed = failure or (hold if isinstance(hold, Failure) else None)
-        self._plan(post, wish, step, failed)
+        if self._wish(judged)[1].mark != wish.mark:
+            # While scheduler and Prometheus answered, somebody has decided: this turn is of yesterday.
+            post.due_s = -inf
+            return
+        failure = self._act(post, step, wish, verdicts)
+        self._plan(post, wish, step, failure or (hold if isinstance(hold, Failure) else None))
+
+    def _wish(self, judged: Tick) -> tuple[tuple[Verdict, ...], Wish]:
+        verdicts = self._court.verdicts
+        return verdicts, wish_of(verdicts[0], self._court.journal, self._clock().mono_s - judged.mono_s)
 
     def _next(self, post: Post, wish: Wish, hold: Hold | Failure, allowance: Allowance | Failure | None) -> Step:
         return next_step(wish, hold, self._memory(post), allowance, dry_run=self._settings.quarantine.dry_run)
 
-    def _act(
-        self, post: Post, step: Step, wish: Wish, hold: Hold | Failure, verdicts: tuple[Verdict, ...]
-    ) -> Failure | None:
+    def _act(self, post: Post, step: Step, wish: Wish, verdicts: tuple[Verdict, ...]) -> Failure | None:
         """Do it, count it, and tell of it; of what cannot be done only once."""
         if step.do is Do.NOTHING:
-            kind = hold.kind.value if isinstance(hold, Failure) else None
-            self._tell_blocked(post, step.why, (step.why, wish.mark, kind), step.text)
+            self._tell_blocked(post, step.why, (step.why, wish.mark, step.kind), step.text)
             return None
         if step.do is Do.HOLD and wish.mark is not None:
             intention = intention_of(wish.mark, node_name(self._settings), verdicts)
@@ -191,7 +197,7 @@ class Warden:
             self._tell_blocked(post, None, None, "")
         else:
             text = f"cannot {step.do.value} the node: {failure.detail}"
-            self._tell_blocked(post, Why.FAILED, (Why.FAILED, wish.mark, failure.kind.value), text)
+            self._tell_blocked(post, Why.FAILED, (Why.FAILED, wish.mark, failure.kind), text)
         return failure
 
     def _hold(self, post: Post, intention: Intention, wish: Wish, allowed: str) -> Failure | None:

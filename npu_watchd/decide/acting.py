@@ -18,7 +18,7 @@ from hashlib import sha256
 
 from npu_watchd.model.acting import Allowance, Hold, Holder, Why
 from npu_watchd.model.finding import Event
-from npu_watchd.model.reading import Failure
+from npu_watchd.model.reading import Failure, FailureKind
 from npu_watchd.model.verdict import Order, State, Verdict
 
 STALE_S = 600.0
@@ -46,6 +46,8 @@ class Step:
     why: Why | None = None
     """Of NOTHING, where the verdict asks for something: what stands in the way."""
     text: str = ""
+    kind: FailureKind | None = None
+    """Of the failure that stands in the way, where one does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +126,7 @@ def next_step(
     """memory: as `remembered` made it. allowance: None where the budget was not asked."""
     if isinstance(hold, Failure):
         # Also where nothing is asked yet: it is better known before it is needed.
-        return Step(Do.NOTHING, Why.UNREACHABLE, hold.detail)
+        return Step(Do.NOTHING, Why.UNREACHABLE, hold.detail, hold.kind)
     if wish.age_s > STALE_S:
         return Step(Do.NOTHING, Why.STALE, f"the node was last judged {wish.age_s:.0f} s ago: on that nobody acts")
     if wish.mark is None:
@@ -147,7 +149,7 @@ def _hold(allowance: Allowance | Failure | None, *, dry_run: bool) -> Step:
         return Step(Do.ASK)
     if isinstance(allowance, Failure):
         text = f"nobody says how much of the fleet is out, so the node stays in use: {allowance.detail}"
-        return Step(Do.NOTHING, Why.BUDGET_UNKNOWN, text)
+        return Step(Do.NOTHING, Why.BUDGET_UNKNOWN, text, allowance.kind)
     if not allowance.granted:
         return Step(Do.NOTHING, Why.BUDGET_SPENT, f"the node stays in use: {allowance.text}")
     if dry_run:

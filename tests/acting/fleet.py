@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -22,6 +22,8 @@ class Fleet:
     status: int = 200
     body: bytes | None = None
     """In place of the three numbers."""
+    when_asked: Callable[[], object] = lambda: None
+    """What happens before it answers."""
     url: str = ""
     asked: list[str] = field(default_factory=list)
     """The queries."""
@@ -45,6 +47,7 @@ def fleet() -> Iterator[Fleet]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             url = urlsplit(self.path)
+            told.when_asked()
             told.asked += parse_qs(url.query).get("query", [])
             body = told.answer() if url.path == "/api/v1/query" else b"no such page"
             self.send_response(told.status if url.path == "/api/v1/query" else 404)

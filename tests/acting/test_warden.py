@@ -194,6 +194,29 @@ def test_a_budget_that_was_spent_is_asked_again_and_acts_on_the_verdict_of_then(
     assert calls(watched) == ["hold"]
 
 
+def test_what_a_person_decides_while_prometheus_answers_is_heeded(watched: Desk, told: Fleet) -> None:
+    watched.says(Order.QUARANTINE)
+    told.when_asked = lambda: watched.says(Order.RELEASE)
+    assert watched.pass_s() == -inf
+    watched.pass_s()
+    assert calls(watched) == []
+    assert watched.journal("action_blocked") == []
+
+
+def test_another_failure_of_the_budget_is_news_and_the_same_is_none(watched: Desk, told: Fleet) -> None:
+    told.here = 0
+    watched.says(Order.QUARANTINE)
+    watched.pass_s()
+    watched.pass_s()
+    told.status = 503
+    watched.pass_s()
+    watched.pass_s()
+    assert [line.partition(f"{told.url[7:]}: ")[2][:30] for line in watched.journal("action_blocked")] == [
+        "it has not seen this node's qu",
+        'HTTP 503: {"status": "success"',
+    ]
+
+
 def test_nobody_acts_on_a_verdict_that_is_old(watched: Desk) -> None:
     watched.pass_s()
     watched.says(Order.QUARANTINE)

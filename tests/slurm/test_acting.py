@@ -166,7 +166,6 @@ def test_a_dry_run_a_spent_budget_and_a_silent_one_drain_nothing(idle: Slurm, tm
         told.nodes = None
         watched.pass_s()
         assert watched.blocked("slurm") == "budget_unknown"
-        told.status = 503
         watched.pass_s()
         assert idle.node_state() == {"IDLE"}
         assert [line.partition(" (")[0] for line in watched.journal("action_blocked")] == [
