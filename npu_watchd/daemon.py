@@ -25,12 +25,11 @@ from npu_watchd.docket import Docket
 from npu_watchd.herald import Herald
 from npu_watchd.lanes import Lanes, node_name
 from npu_watchd.lease import Lease
+from npu_watchd.log_look import LogLook
 from npu_watchd.memory import ledger, store
 from npu_watchd.memory.counters import FOLLOWED
 from npu_watchd.model.reading import Failure, Tick
 from npu_watchd.model.snapshot import Engine, Outcome
-from npu_watchd.parsers.pcie import aer_line
-from npu_watchd.parsers.tool_log import failures_in
 from npu_watchd.rules import RULE_IDS
 from npu_watchd.sinks.metrics import Exposition
 from npu_watchd.sinks.runtime_files import RuntimeFiles
@@ -39,11 +38,8 @@ from npu_watchd.sinks.web.history import CounterHistory
 from npu_watchd.sinks.web.publication import Published
 from npu_watchd.sinks.web.server import WebServer
 from npu_watchd.sources.files import Root
-from npu_watchd.sources.kernel_log import KernelLog
-from npu_watchd.sources.oom_kills import OomReader
 from npu_watchd.sources.probes import DEFAULTS
 from npu_watchd.sources.runner import ToolRunner
-from npu_watchd.sources.tool_log import ToolLog
 from npu_watchd.warden import Warden
 
 Log = structlog.typing.FilteringBoundLogger
@@ -101,9 +97,7 @@ class Daemon:
             settings, boot_id_of(settings), self._runner.run, clock, self._stop, code_tier=self._docket.code_tier
         )
         self._board = self._lanes.board
-        self._tool_log = ToolLog(settings.paths.npu_tool_log)
-        self._kernel_log = KernelLog(settings.paths.dev / "kmsg")
-        self._oom_reader = OomReader()
+        self._log_look = LogLook(settings, self._lanes, clock)
         self._files = RuntimeFiles(settings.paths.runtime_dir)
         self._lease = Lease((settings.paths.state_dir, settings.paths.runtime_dir))
         self._control = ControlSocket(
@@ -161,7 +155,7 @@ class Daemon:
 
     def _schedule(self) -> None:
         every = self._scheduler.add_job
-        every(self._read_logs, "interval", seconds=_TOOL_LOG_S, executor="files", next_run_time=_now())
+        every(self._log_look.take, "interval", seconds=_TOOL_LOG_S, executor="files", next_run_time=_now())
         cycle_s = self._settings.engine.cycle_s
         # The first cycle comes with the first table, so that what is served has something to say; or without it.
         first = _now() + timedelta(seconds=_FIRST_CYCLE_S)
@@ -222,20 +216,6 @@ class Daemon:
         soon = _now() + timedelta(seconds=within_s)
         if self._scheduler.get_job("cycle").next_run_time > soon:
             self._scheduler.modify_job("cycle", next_run_time=soon)
-
-    def _read_logs(self) -> None:
-        said = self._kernel_log.poll()
-        if not isinstance(said, Failure):
-            own = (aer_line(message.text) for message in said.messages if message.by_kernel)
-            self._board.take_oom_kills(self._oom_reader.take(said.messages), clock(), old=said.old)
-            errors = [error for error in own if error is not None]
-            periods_s = self._lanes.periods_s().get
-            self._board.take_kernel_log(errors, clock(), periods_s, old=said.old, lost=said.lost)
-        found = self._tool_log.poll()
-        if not isinstance(found, Failure):
-            events = (failures_in(line) for line in found.lines)
-            named = [(event.function, event.code) for event in events if event is not None]
-            self._board.take_log(named, clock())
 
     def _cycle_or_report(self) -> None:
         """A fault of ours costs one cycle; if it stays, systemd's watchdog is no longer fed and starts us anew."""

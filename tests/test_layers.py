@@ -46,6 +46,7 @@ FREE = {
     "control",
     "lease",
     "live",
+    "log_look",
     "command",
     "reference",
     "__main__",
