@@ -47,6 +47,12 @@ class _Seen:
         return ProcessKey(self.stat.pid, self.stat.started_ticks) if self.stat else None
 
 
+_CONFINED = _Seen(
+    note="npu-smi shows the host's numbers, and npu-watchd is in a PID namespace of its own, where they mean other "
+    "processes; `hostPID: true` in the pod mends that"
+)
+
+
 class JobFinder:
     """Blocks where procfs does: call it through JobSweep. For one thread at a time."""
 
@@ -142,6 +148,8 @@ class JobFinder:
 
     def _all_seen(self, rows: Iterable[DeviceProcess], ago_s: float | None) -> dict[_Row, _Seen]:
         wanted = {_row_of(item) for item in rows}
+        if self._tree.confined():
+            return dict.fromkeys(wanted, _CONFINED)
         stats = {pid: self._tree.stat(pid) for pid in {row.pid for row, _ in wanted}}
         uptime_s = self._tree.uptime_s() if ago_s is not None else None
         table_s = uptime_s - ago_s if isinstance(uptime_s, float) and ago_s is not None else None

@@ -70,6 +70,13 @@ class ProcessTree:
         except OSError:
             return False
 
+    def confined(self) -> bool:
+        """True: this procfs is of another PID namespace than the first, so what the host numbers is not in it."""
+        try:
+            return str((self._procfs / "self" / "ns" / "pid").readlink()) != _INITIAL
+        except OSError:
+            return False
+
     def _parsed(self, name: str, parse: Callable[[str], V]) -> V | Failure:
         text = self._text(name)
         if isinstance(text, Failure):

@@ -22,6 +22,7 @@ def rows(*, quick: bool) -> Iterator[Row]:
     bare_s = _median_s(times, "-c", "pass")
     daemon_s = _median_s(times, "-c", "import npu_watchd.daemon")
     yield Row("import of the daemon, without Python's own start", 1000 * (daemon_s - bare_s), "ms")
+    yield Row("`npu-watchd check`, whole process", 1000 * _median_s(times, "-m", "npu_watchd", "check"), "ms", 200.0)
     yield Row("`npu-watchd --help`", 1000 * _median_s(times, "-m", "npu_watchd", "--help"), "ms")
 
 

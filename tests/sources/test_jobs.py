@@ -80,6 +80,15 @@ def test_the_answers_stand_in_the_order_of_the_rows(tree: ProcTree) -> None:
     assert [key_of(one) and str(key_of(one)) for one in found] == ["session 10", "slurm 4711", None, "session 10"]
 
 
+def test_in_a_pid_namespace_of_our_own_a_number_of_the_hosts_is_nobodys(tmp_path: Path) -> None:
+    tree = ProcTree(tmp_path, first_namespace=False)
+    tree.put(4242, cgroup=SLURM, namespace_pids=(4242, 87))
+    for found in finder(tree).find([row(4242), row(87, None)]):
+        assert (found.process, found.job) == (None, None)
+        assert found.note is not None
+        assert found.note.endswith("`hostPID: true` in the pod mends that")
+
+
 def test_a_pid_that_is_gone_is_unknown(tree: ProcTree) -> None:
     found = only(finder(tree).find([row(4242)]))
     assert (found.process, found.job, found.note) == (None, None, "pid 4242 has ended since it was listed")
@@ -210,13 +219,6 @@ def test_a_process_here_that_the_tool_could_not_name_is_not_taken(tree: ProcTree
     tree.put(87, cgroup=SESSION, name="bash")
     found = only(finder(tree).find([row(87, None)], 10.0))
     assert (found.process, found.job) == (None, None)
-
-
-def test_inside_a_namespace_of_our_own_nothing_is_guessed(tmp_path: Path) -> None:
-    tree = ProcTree(tmp_path / "proc", first_namespace=False)
-    tree.put(7001, cgroup=SLURM, namespace_pids=(7001, 87))
-    found = only(finder(tree).find([row(87, None)], 10.0))
-    assert (found.job, found.note) == (None, "pid 87 is not one of this PID namespace")
 
 
 def test_the_containers_pid_must_fit_where_the_tool_prints_it(tree: ProcTree) -> None:
