@@ -18,7 +18,7 @@ from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.schedulers.background import BackgroundScheduler
 
 from npu_watchd import __version__, config
-from npu_watchd.catalogue import CATALOGUE
+from npu_watchd.catalogue import exported
 from npu_watchd.codes.overrides import OverridesError
 from npu_watchd.control import ControlSocket
 from npu_watchd.docket import Docket
@@ -244,7 +244,8 @@ class Daemon:
             acting=self._warden.tally(),
         )
         outcome = Outcome(snapshot, engine, judged.findings, self._docket.journal, judged.verdicts)
-        exposition = Exposition(outcome, CATALOGUE)
+        names = exported(npu_exporter_names=self._settings.metrics.npu_exporter_names)
+        exposition = Exposition(outcome, names)
         before, self._published = self._published, Published(outcome, exposition)
         self._herald.tell_file(self._files.write(outcome, self._settings.engine.cycle_s))
         if before is not None:

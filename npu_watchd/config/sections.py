@@ -221,9 +221,10 @@ class LogsSection(Section, frozen=True):
 
 
 class MetricsSection(Section, frozen=True):
-    npu_exporter_names: Annotated[bool, about("Also export the metric names of Huawei's npu-exporter.", used=False)] = (
-        False
-    )
+    npu_exporter_names: Annotated[
+        bool,
+        about("Also export the metric names of Huawei's npu-exporter (docs/migrate-from-npu-exporter.md)."),
+    ] = False
 
 
 class Sections(Section, frozen=True):
@@ -254,7 +255,7 @@ class Sections(Section, frozen=True):
     rules: Annotated[RulesSection, about("Which rules are judged.")] = RulesSection()
     codes: Annotated[CodesSection, about("The chips' error codes.")] = CodesSection()
     logs: Annotated[LogsSection, about("Log files to follow.", used=False)] = LogsSection()
-    metrics: Annotated[MetricsSection, about("What `/metrics` holds.", used=False)] = MetricsSection()
+    metrics: Annotated[MetricsSection, about("What `/metrics` holds.")] = MetricsSection()
 
 
 class Config(Sections, frozen=True):

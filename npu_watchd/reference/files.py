@@ -7,12 +7,14 @@ from pathlib import Path
 import click
 
 from npu_watchd.catalogue import CATALOGUE
+from npu_watchd.catalogue.npu_exporter import BORROWED
 from npu_watchd.limits import LIMITS
 from npu_watchd.reference.alerts_page import alerts_page
 from npu_watchd.reference.config_page import config_page, probe_defaults
 from npu_watchd.reference.fleet_alerts import FLEET_ALERTS
 from npu_watchd.reference.limits_page import limits_page
 from npu_watchd.reference.metrics_page import metrics_page
+from npu_watchd.reference.migration_page import migration_page
 from npu_watchd.reference.prometheus_rules import rules_file
 from npu_watchd.reference.prometheus_tests import tests_file
 from npu_watchd.rules import RULES
@@ -28,6 +30,7 @@ def files() -> dict[str, str]:
         "docs/config.md": config_page(probe_defaults()),
         "docs/limits.md": limits_page(LIMITS, RULES),
         "docs/metrics.md": metrics_page(CATALOGUE),
+        "docs/migrate-from-npu-exporter.md": migration_page(BORROWED),
         "deploy/prometheus/npu-watchd.rules.yml": rules_file(RULES, FLEET_ALERTS),
         "deploy/prometheus/npu-watchd.rules.test.yml": tests_file(RULES),
     }

@@ -21,12 +21,14 @@ def test_sighup_takes_a_good_config(tool: FakeTool) -> None:
     other.shows(node_at("duo_310p", 0))
     with running(tool.config) as daemon:
         daemon.all_read()
-        tool.write_config(QUICK, npu_smi=other.path, node="renamed")
+        assert "machine_npu_nums" not in daemon.page().samples
+        tool.write_config(f"{QUICK}[metrics]\nnpu_exporter_names = true\n", npu_smi=other.path, node="renamed")
         daemon.process.send_signal(signal.SIGHUP)
         page = daemon.shows(
             lambda page: any(dict(labels)["node"] == "renamed" for labels in page.samples["npu_node_info"]), "the name"
         )
         assert page.value("npu_watchd_config_reload_success") == 1
+        assert page.value("machine_npu_nums") == 8
         assert daemon.event("config_reloaded")["file"] == str(tool.config)
         until(other.calls, "the other tool is asked")
         assert daemon.get("/-/ready").status == 200

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path, PurePath
 
 from npu_watchd import config
-from npu_watchd.catalogue import CATALOGUE
+from npu_watchd.catalogue import CATALOGUE, Family
 from npu_watchd.decide.cycle import Judged, Judging
 from npu_watchd.lanes import Lanes
 from npu_watchd.memory.history import History
@@ -103,10 +103,13 @@ class _SimulatedNode:
 _TOLD = frozenset({"counters_reset", "verdict_changed", "node_verdict_changed"})
 
 
-def play(name: str, seconds: Iterable[int], directory: Path, speed: int = 1) -> Played:
+def play(
+    name: str, seconds: Iterable[int], directory: Path, speed: int = 1, families: Sequence[Family] = CATALOGUE
+) -> Played:
     """The scenario from its start to the last of these seconds, each of which gives a page.
 
     speed: scenario seconds a second of the daemon; all that is written down is in scenario seconds.
+    families: what the pages hold.
     """
     telling = sorted(seconds)
     settings = config.load(node.install(name, directory, speed=0), defaults=DEFAULTS)
@@ -128,7 +131,7 @@ def play(name: str, seconds: Iterable[int], directory: Path, speed: int = 1) -> 
             judged, outcome = _judged(lanes, stage, judging, speed)
             played.events += _lines(second, judged)
             if second in telling:
-                played.pages[second] = _page(outcome)
+                played.pages[second] = _page(outcome, families)
     finally:
         stage.end()
         kernel.join()
@@ -169,8 +172,8 @@ def _judged(lanes: Lanes, stage: Stage, judging: Judging, speed: int) -> tuple[J
     return judged, Outcome(snapshot, engine, judged.findings, judging.journal, judged.verdicts)
 
 
-def _page(outcome: Outcome) -> str:
-    exposition = Exposition(outcome, [family for family in CATALOGUE if family.name not in LEFT_OUT])
+def _page(outcome: Outcome, families: Sequence[Family]) -> str:
+    exposition = Exposition(outcome, [family for family in families if family.name not in LEFT_OUT])
     assert exposition.problems == ()
     return exposition.body(Format.TEXT).decode()
 
