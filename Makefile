@@ -6,7 +6,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-install test-k8s check bench fix wheelhouse
+.PHONY: help demo demo-stack test test-install test-k8s check bench fix wheelhouse
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -26,6 +26,9 @@ help: ## this list
 
 demo: $(VENV)/.runtime ## start the daemon on a simulated node and print its address (no hardware needed)
 	@exec $(BIN)/npu-watchd demo $(ARGS)
+
+demo-stack: $(VENV)/.runtime ## four nodes, Prometheus and Alertmanager, and a story of ten minutes in two and a half
+	@exec $(BIN)/python tools/demo_stack.py $(ARGS)
 
 test: $(VENV)/.dev ## everything that must hold: format, lint, types, generated docs, tests
 	@tools/debian_packages.sh $(DEBIAN_PACKAGES)
