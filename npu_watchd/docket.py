@@ -78,7 +78,8 @@ class Docket:
         )
         self._judging.recall(loaded.events if loaded else ())
         self._note_start(version, loaded, last_s, now)
-        self._pusher = Pusher(self._settings.alertmanager, node_name(self._settings), self._clock, self._log)
+        alertmanager, node = self._settings.alertmanager, self._settings.node
+        self._pusher = Pusher(alertmanager, node_name(self._settings), self._clock, self._log, node.language)
 
     def note(self, kind: str, text: str, wall_s: float, **facts: str | float | bool) -> None:
         """A line for the journal; the next cycle writes it."""
@@ -155,7 +156,7 @@ class Docket:
         self._judging.bench.node_when = settings.quarantine.node_when
         self._judging.take(config.limits_of(settings), settings.rules.off, _site(settings, overrides))
         if self._pusher is not None:
-            self._pusher.take(settings.alertmanager, node_name(settings))
+            self._pusher.take(settings.alertmanager, node_name(settings), settings.node.language)
 
     def close(self) -> None:
         """Write what is left; what stands goes on standing, since a daemon that ends has seen nothing heal."""

@@ -21,11 +21,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "memory": {"model", "catalogue"},
     "rules": {"model", "catalogue", "limits", "chips", "memory", "codes"},
     "decide": {"model", "limits", "codes", "memory", "rules"},
-    "sinks": {"model", "catalogue"},
+    "sinks": {"model", "catalogue", "chinese"},
     "diagnose": {"model", "parsers", "sources", "limits"},
     "resilient": set(),
     "simnode": {"model"},
     "config": {"limits", "chips", "codes"},
+    "chinese": {"model"},
     "logbook": set(),
     "gate": set(),
 }

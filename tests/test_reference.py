@@ -34,7 +34,7 @@ def test_the_config_page_shows_each_probes_own_period_and_deadline() -> None:
 
 def test_what_has_no_effect_yet_is_marked_on_the_config_page() -> None:
     page = reference.config_page({})
-    assert "| `language` | Language of alert texts: English or Chinese. *Not used yet.* |" in page
+    assert "| `rdma` | The same facts from iproute2. *Not used yet.* |" in page
     assert "*Not used yet*: accepted, not used by this version" in page
 
 

@@ -27,7 +27,10 @@ class NodeSection(Section, frozen=True):
         Count | None,
         about("How many chips this node should show.", unset="what the tools report", example=8),
     ] = None
-    language: Annotated[Literal["en", "zh"], about("Language of alert texts: English or Chinese.", used=False)] = "en"
+    language: Annotated[
+        Literal["en", "zh"],
+        about("Language of the alerts that the daemon pushes; Chinese has the English summary in it."),
+    ] = "en"
 
 
 class ToolsSection(Section, frozen=True):

@@ -10,6 +10,7 @@ from npu_watchd.catalogue import CATALOGUE
 from npu_watchd.catalogue.npu_exporter import BORROWED
 from npu_watchd.limits import LIMITS
 from npu_watchd.reference.alerts_page import alerts_page
+from npu_watchd.reference.alerts_page_zh import alerts_page_zh
 from npu_watchd.reference.config_page import config_page, probe_defaults
 from npu_watchd.reference.fleet_alerts import FLEET_ALERTS
 from npu_watchd.reference.limits_page import limits_page
@@ -27,6 +28,7 @@ def files() -> dict[str, str]:
     """Path below the checkout → its text."""
     return {
         "docs/alerts.md": alerts_page(RULES, FLEET_ALERTS),
+        "docs/alerts.zh-CN.md": alerts_page_zh(RULES, FLEET_ALERTS),
         "docs/config.md": config_page(probe_defaults()),
         "docs/limits.md": limits_page(LIMITS, RULES),
         "docs/metrics.md": metrics_page(CATALOGUE),

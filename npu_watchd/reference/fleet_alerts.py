@@ -44,11 +44,19 @@ class FleetAlert:
     """Whom the alert names, as a template of Prometheus."""
 
     @property
+    def title_zh(self) -> str:
+        """The same for the summary in Chinese."""
+        return _TITLES_ZH.get(self.title, self.title)
+
+    @property
     def all_limits(self) -> tuple[Limit, ...]:
         return self.limits if self.lasts is None else (*self.limits, self.lasts)
 
 
 _NODE_TITLE = "{{ or $labels.node $labels.instance }}"
+_FLEET_TITLE = "the fleet"
+_TARGET_TITLE = "{{ $value }} node(s), {{ $labels.target }}"
+_TITLES_ZH = {_FLEET_TITLE: "整个集群", _TARGET_TITLE: "{{ $value }} 个节点，{{ $labels.target }}"}
 
 
 def _of_node(condition: str) -> str:
@@ -77,7 +85,7 @@ FLEET_ALERTS: tuple[FleetAlert, ...] = (
         "fleet",
         "check_scrape",
         f"Prometheus has no target of the job {JOB} at all, so no node is watched.",
-        "the fleet",
+        _FLEET_TITLE,
     ),
     FleetAlert(
         "NpuWatchdStale",
@@ -124,7 +132,7 @@ FLEET_ALERTS: tuple[FleetAlert, ...] = (
         "fleet",
         "check_alertmanager",
         "Daemons cannot hand their alerts to this Alertmanager.",
-        "{{ $value }} node(s), {{ $labels.target }}",
+        _TARGET_TITLE,
     ),
     FleetAlert(
         "NpuFleetQuarantineShare",
@@ -136,7 +144,7 @@ FLEET_ALERTS: tuple[FleetAlert, ...] = (
         "fleet",
         "find_common_cause",
         "More of the fleet than planned is in quarantine, by the verdicts of its daemons.",
-        "the fleet",
+        _FLEET_TITLE,
     ),
 )
 """In the order of docs/alerts.md."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from npu_watchd import chinese
 from npu_watchd.config.values import Seconds
 from npu_watchd.reference.fleet_alerts import JOB, NAMED, FleetAlert
 from npu_watchd.reference.recordings import RANKING, RECORDINGS, Recording
@@ -15,6 +16,10 @@ _ONLY = ", ".join(LABELS)
 _WHOM = (
     "{{ $labels.node }}{{ with $labels.device_id }}, device {{ . }}{{ end }}"
     "{{ with $labels.rdma_device }}, RDMA port {{ . }}/{{ $labels.port }}{{ end }}"
+)
+_WHOM_ZH = (
+    "{{ $labels.node }}{{ with $labels.device_id }} 设备 {{ . }}{{ end }}"
+    "{{ with $labels.rdma_device }} RDMA 端口 {{ . }}/{{ $labels.port }}{{ end }}"
 )
 _RUNBOOKS = "{{ with $externalLabels.npu_watchd_runbooks }}{{ . }}/{{ end }}"
 VALUES = "`npu-watchd status` on the node; its page and `/api/v1/findings`, port 18910"
@@ -63,6 +68,7 @@ def rule_expression(rule: Rule) -> str:
 def rule_annotations(rule: Rule) -> dict[str, str]:
     return {
         "summary": f"{_WHOM}: {rule.summary}",
+        **in_chinese(_WHOM_ZH, chinese.RULES.get(rule.id)),
         "action": rule.action.value,
         "values": VALUES,
         "runbook_url": runbook_url(rule.alert),
@@ -72,9 +78,15 @@ def rule_annotations(rule: Rule) -> dict[str, str]:
 def fleet_annotations(alert: FleetAlert) -> dict[str, str]:
     return {
         "summary": f"{alert.title}: {alert.summary}",
+        **in_chinese(alert.title_zh, chinese.FLEET.get(alert.alert)),
         "action": alert.action,
         "runbook_url": runbook_url(alert.alert),
     }
+
+
+def in_chinese(whom: str, sentence: str | None) -> dict[str, str]:
+    """The annotation summary_zh; none where there is no text."""
+    return {} if sentence is None else {"summary_zh": f"{whom}：{sentence}"}
 
 
 def runbook_url(alert: str) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from npu_watchd import chinese
 from npu_watchd.reference.fleet_alerts import JOB
-from npu_watchd.reference.prometheus_rules import VALUES, quoted
+from npu_watchd.reference.prometheus_rules import VALUES, in_chinese, quoted
 from npu_watchd.reference.telling import DEVICE, PORT, SUBJECTS
 from npu_watchd.rules.rule import Rule
 
@@ -16,6 +17,7 @@ _TARGET = f'instance="10.0.0.17:18910", job="{JOB}"'
 _NODE_INFO = f'npu_node_info{{node="node17", driver="25.2.2", npu_smi="25.2.2", {_TARGET}}}'
 _OF = {DEVICE: {"device_id": "3"}, PORT: {"rdma_device": "mlx5_0", "port": "1"}}
 _WHOM = {DEVICE: "node17, device 3", PORT: "node17, RDMA port mlx5_0/1"}
+_WHOM_ZH = {DEVICE: "node17 设备 3", PORT: "node17 RDMA 端口 mlx5_0/1"}
 
 _HEAD = """\
 # Made by `npu-watchd reference`: one test a rule of the daemon from npu_watchd/rules/, and the tests of
@@ -57,6 +59,7 @@ def _series(name: str, values: str) -> Iterator[str]:
 def _fired(rule: Rule, subject: str, labels: Mapping[str, str]) -> tuple[Mapping[str, str], Mapping[str, str]]:
     annotations = {
         "summary": f"{_WHOM.get(subject, 'node17')}: {rule.summary}",
+        **in_chinese(_WHOM_ZH.get(subject, "node17"), chinese.RULES.get(rule.id)),
         "action": rule.action.value,
         "values": VALUES,
         "runbook_url": f"docs/runbooks/{rule.alert}.md",

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from npu_watchd import chinese
 from npu_watchd.model.fabric import PortKey
 from npu_watchd.model.finding import Evidence, Finding
 from npu_watchd.sinks.plaintext import clean
@@ -51,8 +52,11 @@ class Posting:
         return start_s if 0 <= start_s <= self.ends_at_s else self.ends_at_s
 
 
-def alert_of(finding: Finding, node: str, runbook_base: str = "") -> Alert:
-    """The finding as an alert; `runbook_base` is the address of the folder of runbooks, "" for none."""
+def alert_of(finding: Finding, node: str, runbook_base: str = "", language: str = "en") -> Alert:
+    """The finding as an alert; `runbook_base` is the address of the folder of runbooks, "" for none.
+
+    language: "zh" puts the rule's Chinese sentence before the summary; names, values and commands stay.
+    """
     labels = {
         "alertname": finding.alert,
         "severity": finding.severity.value,
@@ -62,7 +66,7 @@ def alert_of(finding: Finding, node: str, runbook_base: str = "") -> Alert:
     if isinstance(finding.subject, PortKey):
         labels |= {"rdma_device": finding.subject.rdma_device, "port": str(finding.subject.port)}
     cleaned = {name: clean(text, LABEL_MAX) for name, text in labels.items() if text}
-    return Alert(tuple(sorted(cleaned.items())), _annotations(finding, runbook_base), finding.since_s)
+    return Alert(tuple(sorted(cleaned.items())), _annotations(finding, runbook_base, language), finding.since_s)
 
 
 def document(postings: Iterable[Posting]) -> bytes:
@@ -85,12 +89,14 @@ def rfc3339(wall_s: float) -> str:
     return datetime.fromtimestamp(wall_s, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _annotations(finding: Finding, runbook_base: str) -> dict[str, str]:
+def _annotations(finding: Finding, runbook_base: str, language: str) -> dict[str, str]:
+    in_chinese = language == "zh"
     told = {
-        "summary": clean(finding.summary, LINE_MAX),
+        "summary": clean((in_chinese and chinese.summary(finding)) or finding.summary, LINE_MAX),
         "description": _lines(_told(evidence) for evidence in finding.evidence),
         "check": _lines(dict.fromkeys(evidence.source for evidence in finding.evidence)),
         "action": finding.action.value,
+        "action_zh": (in_chinese and chinese.action(finding)) or "",
         "runbook_url": f"{runbook_base.rstrip('/')}/{finding.alert}.md" if runbook_base else "",
         "jobs": clean(", ".join(finding.jobs), LINE_MAX),
         "held": "true" if finding.held else "",

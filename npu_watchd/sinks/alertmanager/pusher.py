@@ -79,6 +79,7 @@ class _Orders:
     resend_s: float
     node: str
     runbook_base: str
+    language: str
 
 
 class Pusher:
@@ -87,13 +88,15 @@ class Pusher:
     None of them but `close` waits for anything: a dead, slow or redirecting Alertmanager costs a cycle nothing.
     """
 
-    def __init__(self, settings: Settings, node: str, clock: Callable[[], Tick], log: Log) -> None:
-        """Starts a thread for each URL; without URLs it does nothing."""
+    def __init__(
+        self, settings: Settings, node: str, clock: Callable[[], Tick], log: Log, language: str = "en"
+    ) -> None:
+        """Starts a thread for each URL; without URLs it does nothing. language: of the alerts' texts, "en" or "zh"."""
         self._clock = clock
         self._log = log
         self._newest: _Publication | None = None
         self._senders: Mapping[str, _Sender] = {}
-        self.take(settings, node)
+        self.take(settings, node, language)
 
     def publish(self, findings: Iterable[Finding], now: Tick) -> None:
         """All that is wrong at `now`; what was there before and no longer is, is resolved."""
@@ -101,7 +104,7 @@ class Pusher:
         for sender in self._senders.values():
             sender.wake.set()
 
-    def take(self, settings: Settings, node: str) -> None:
+    def take(self, settings: Settings, node: str, language: str = "en") -> None:
         """Go on with this config. What is pending for a URL that stays is kept, also where it is reached otherwise.
 
         A URL that is gone is told nothing more: its alerts end by themselves within four minutes.
@@ -120,7 +123,7 @@ class Pusher:
         )
         before, kept = self._senders, {}
         for url in settings.urls:
-            orders = _Orders(Client(url, access), settings.resend_s, node, settings.runbook_url or "")
+            orders = _Orders(Client(url, access), settings.resend_s, node, settings.runbook_url or "", language)
             kept[url] = before[url] if url in before else _Sender(self._clock, self._log, lambda: self._newest, orders)
             kept[url].orders = orders
         self._senders = kept
@@ -193,7 +196,9 @@ class _Sender:
         outbox.resend_s = orders.resend_s
         if newest is not None and newest is not self._taken:
             self._taken = newest
-            alerts = [alert_of(finding, orders.node, orders.runbook_base) for finding in newest.findings]
+            alerts = [
+                alert_of(finding, orders.node, orders.runbook_base, orders.language) for finding in newest.findings
+            ]
             outbox.take(alerts, newest.at)
             self._tell_drops(orders)
         batch = outbox.due(self._clock())
