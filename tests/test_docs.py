@@ -17,7 +17,8 @@ from npu_watchd.sinks.web.app import PATHS
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
-PAGES = "\n".join([README, *(path.read_text() for path in sorted((ROOT / "docs").glob("*.md")))])
+README_ZH = (ROOT / "README.zh-CN.md").read_text()
+PAGES = "\n".join([README, README_ZH, *(path.read_text() for path in sorted((ROOT / "docs").glob("*.md")))])
 
 
 def test_the_generated_pages_are_as_they_would_be_made_now() -> None:
@@ -57,6 +58,21 @@ def test_no_document_names_a_command_that_does_not_exist() -> None:
 @pytest.mark.parametrize("path", sorted(PATHS))
 def test_every_http_path_is_documented(path: str) -> None:
     assert f"| `{path}` |" in README
+
+
+@pytest.mark.parametrize(
+    "page", ["README.md", "README.zh-CN.md", *(f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md"))]
+)
+def test_every_link_to_a_file_leads_somewhere(page: str) -> None:
+    text = (ROOT / page).read_text()
+    links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text)
+    assert [link for link in links if not ((ROOT / page).parent / link).exists()] == []
+
+
+def test_the_chinese_readme_has_the_commands_of_the_english_one() -> None:
+    commands = re.findall(r"```\n(.*?)```", README_ZH, re.DOTALL)
+    assert len(commands) == 4
+    assert [block for block in commands if block not in README and "language" not in block] == []
 
 
 def test_the_readme_lists_the_dependencies_that_pyproject_declares() -> None:

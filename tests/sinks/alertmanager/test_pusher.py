@@ -81,6 +81,21 @@ def test_what_no_longer_is_resolves(node: Node) -> None:
         assert heard(requests[1]) == {"3": "2026-11-30T12:00:06.000Z"}
 
 
+def test_another_language_is_the_same_alert_in_other_words(node: Node) -> None:
+    with serving(answers()) as server:
+        pusher = node.pusher(server.url)
+        node.cycle(pusher, 1, 3)
+        server.wait_for(lambda requests: len(requests) == 1)
+        wait_until(lambda: pusher.tally()[f"127.0.0.1:{server.port}"].sent == 1)
+        pusher.take(settings(server.url), "node17", "zh")
+        node.cycle(pusher, 6, 3)
+        node.cycle(pusher, 61, 3)
+        (first, *_, last) = server.wait_for(lambda requests: "action_zh" in requests[-1].alerts[0]["annotations"])
+        assert last.alerts[0]["labels"] == first.alerts[0]["labels"]
+        assert last.alerts[0]["annotations"]["summary"].startswith("设备 3：自上次复位以来")
+        assert last.alerts[0]["endsAt"] > first.alerts[0]["endsAt"]
+
+
 def test_a_cycle_in_which_nothing_changes_sends_nothing(node: Node) -> None:
     with serving(answers()) as server:
         pusher = node.pusher(server.url)
