@@ -122,15 +122,14 @@ def test_keys_without_effect_are_named(file: Path) -> None:
     file.write_text("""\
 [node]
 expected_devices = 8
+[tools]
+rdma = "/usr/sbin/rdma"
 [probes]
-versions.every = "2m"
 npu_ecc.every = "2m"
-[metrics]
-npu_exporter_names = true
 [limits]
 flaps = 4
 """)
-    assert unused(load(file)) == ["metrics.npu_exporter_names", "probes.versions.every"]
+    assert unused(load(file)) == ["tools.rdma"]
 
 
 UNKNOWN = [
