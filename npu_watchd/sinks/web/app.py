@@ -18,7 +18,7 @@ from npu_watchd.sinks.web.api import encoded
 from npu_watchd.sinks.web.events import Log
 from npu_watchd.sinks.web.history import PARAMETERS, CounterHistory, answer
 from npu_watchd.sinks.web.negotiation import gzip_accepted, metrics_format
-from npu_watchd.sinks.web.page import CONTENT_SECURITY_POLICY
+from npu_watchd.sinks.web.page import CONTENT_SECURITY_POLICY, SCRIPT, SCRIPT_PATH
 from npu_watchd.sinks.web.publication import Documents, Published
 from npu_watchd.sinks.web.settings import LiveSettings
 
@@ -29,10 +29,13 @@ PATHS = (
 
 TEXT = "text/plain; charset=utf-8"
 HTML = "text/html; charset=utf-8"
+JAVASCRIPT = "text/javascript; charset=utf-8"
 JSON = "application/json; charset=utf-8"
 
 NOT_YET = "nothing was seen yet: the first cycle is still under way"
 _REPORTED_MAX = 100
+_KEPT = "max-age=604800, immutable"
+"""The page names the script together with a hash of it, so what a browser has kept is never an old one."""
 
 Environ = dict[str, Any]
 StartResponse = Callable[[str, list[tuple[str, str]]], object]
@@ -72,7 +75,8 @@ class Application:
         self._documents: Documents | None = None
         self._reported: set[str] = set()
         self._handlers: dict[str, Callable[[Environ], Reply]] = {
-            "/": lambda _: self._page(),
+            "/": self._page,
+            SCRIPT_PATH: lambda _: Reply(200, SCRIPT, JAVASCRIPT, (("Cache-Control", _KEPT),)),
             "/metrics": self._metrics,
             "/api/v1/snapshot": lambda _: self._document(Documents.snapshot),
             "/api/v1/findings": lambda _: self._document(Documents.findings),
@@ -82,7 +86,7 @@ class Application:
             "/-/healthy": lambda _: text(200, "healthy: the process answers"),
             "/-/ready": lambda _: self._ready(),
         }
-        rules = [Rule(path, endpoint=path, methods=["GET"]) for path in PATHS]
+        rules = [Rule(path, endpoint=path, methods=["GET"]) for path in (*PATHS, SCRIPT_PATH)]
         self._routes = Map(rules, strict_slashes=False, merge_slashes=False).bind("npu-watchd")
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
@@ -150,12 +154,15 @@ class Application:
                 self._documents = Documents(published)
             return self._documents
 
-    def _page(self) -> Reply:
+    def _page(self, environ: Environ) -> Reply:
         documents = self._newest()
         if documents is None:
             return text(503, NOT_YET, ("Retry-After", "5"), ("Refresh", "5"))
         age_s = self._monotonic() - documents.published.outcome.snapshot.at.mono_s
-        return Reply(200, documents.page(age_s), HTML, (("Content-Security-Policy", CONTENT_SECURITY_POLICY),))
+        gzipped = gzip_accepted(environ.get("HTTP_ACCEPT_ENCODING"))
+        encoding = (("Content-Encoding", "gzip"),) if gzipped else ()
+        headers = (("Content-Security-Policy", CONTENT_SECURITY_POLICY), ("Vary", "Accept-Encoding"), *encoding)
+        return Reply(200, documents.page(age_s, gzipped=gzipped), HTML, headers)
 
     def _metrics(self, environ: Environ) -> Reply:
         published = self._publication()

@@ -8,6 +8,7 @@ from npu_watchd.model.reading import Failure
 from npu_watchd.model.snapshot import Snapshot
 from npu_watchd.sinks.plaintext import clean
 from npu_watchd.sinks.web.advice import ADVICE
+from npu_watchd.sinks.web.table import section
 
 _DETAIL_MAX = 4000
 
@@ -36,9 +37,7 @@ def blind_section(snapshot: Snapshot) -> Markup:
         body = Markup('<p class="quiet">Nothing: every probe of every device answers.</p>')
     else:
         body = Markup("<p>No tool failed, and none named a device. See the probes below for what was asked.</p>")
-    return Markup('<section id="blind">\n<h2>What we cannot see, and what to do</h2>\n{}\n{}</section>').format(
-        body, _unsupported(snapshot)
-    )
+    return section("blind", "What we cannot see, and what to do", body + Markup("\n") + _unsupported(snapshot))
 
 
 def _lines(detail: str) -> str:

@@ -24,7 +24,13 @@ def devices_section(snapshot: Snapshot, verdicts: Mapping[Subject, Markup]) -> M
     """The table, a row a device in the order of their keys; verdicts: what to say of each."""
     verdict: Column[Device] = Column("Verdict", "health", lambda device: verdicts.get(device.key, UNKNOWN))
     columns = (*_COLUMNS[:1], verdict, *_COLUMNS[1:])
-    return table_section("devices", "Devices", columns, (snapshot.devices[key] for key in sorted(snapshot.devices)))
+    devices = [snapshot.devices[key] for key in sorted(snapshot.devices)]
+    return table_section("devices", "Devices", columns, devices, device_anchor)
+
+
+def device_anchor(device: Device) -> str:
+    """The name of its row, to which links lead."""
+    return f"device-{device.device_id}"
 
 
 def _health(device: Device) -> Cell:

@@ -1,10 +1,8 @@
-"""What is wrong, and the journal: `/api/v1/findings`, `/api/v1/events`, and their part of the page."""
+"""What is wrong, and the journal: `/api/v1/findings`, `/api/v1/events`, and findings on the page."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from datetime import UTC, datetime
 from typing import Any
 
 from markupsafe import Markup
@@ -13,9 +11,9 @@ from npu_watchd.model.fabric import PortKey
 from npu_watchd.model.finding import Event, Evidence, Finding
 from npu_watchd.model.snapshot import Outcome
 from npu_watchd.sinks.plaintext import clean
+from npu_watchd.sinks.web.table import section
 
 _TEXT_MAX = 500
-EVENTS_SHOWN = 12
 
 
 def finding_document(finding: Finding) -> dict[str, Any]:
@@ -95,7 +93,7 @@ def findings_section(outcome: Outcome) -> Markup:
         body = Markup('<p class="none">{}</p>').format(words)
     else:
         body = Markup("\n").join(_finding(finding, outcome.snapshot.at.wall_s) for finding in outcome.findings)
-    return Markup('<section id="findings">\n<h2>What is wrong</h2>\n{}\n</section>').format(body)
+    return section("findings", "What is wrong", body)
 
 
 def _finding(finding: Finding, now_s: float) -> Markup:
@@ -160,21 +158,3 @@ def span(seconds: float) -> str:
 
 def _ago(seconds: float) -> str:
     return f"{span(max(0.0, seconds))} ago"
-
-
-def events_section(events: Iterable[Event]) -> Markup:
-    """The newest lines of the journal, newest first."""
-    newest = list(events)[-EVENTS_SHOWN:][::-1]
-    if not newest:
-        return Markup()
-    lines = Markup("").join(
-        Markup('<li><time datetime="{iso}">{at}</time> {text}</li>\n').format(
-            iso=datetime.fromtimestamp(event.at_s, UTC).isoformat(timespec="seconds"),
-            at=datetime.fromtimestamp(event.at_s, UTC).strftime("%m-%d %H:%M:%S"),
-            text=clean(event.text, _TEXT_MAX),
-        )
-        for event in newest
-    )
-    return Markup(
-        '<section id="events">\n<h2>What happened (UTC)</h2>\n<ul class="events">\n{}</ul>\n</section>'
-    ).format(lines)

@@ -1,4 +1,4 @@
-"""The node's page: one HTML document that needs no script and no other host."""
+"""The node's page: one HTML document that needs no other host, and of which a script keeps what it shows up to date."""
 
 from __future__ import annotations
 
@@ -15,13 +15,16 @@ from npu_watchd.model.snapshot import HEALTH_STATES, Outcome, Port, Snapshot
 from npu_watchd.model.verdict import State
 from npu_watchd.sinks.plaintext import clean
 from npu_watchd.sinks.web.blindspots import blind_section
+from npu_watchd.sinks.web.device_map import device_map
 from npu_watchd.sinks.web.devices import devices_section
-from npu_watchd.sinks.web.findings import events_section, findings_section
+from npu_watchd.sinks.web.findings import findings_section
 from npu_watchd.sinks.web.host import host_section
 from npu_watchd.sinks.web.npu_ports import npu_ports_section
 from npu_watchd.sinks.web.pcie import pcie_section, pcie_sockets_section
 from npu_watchd.sinks.web.ports import ports_section
 from npu_watchd.sinks.web.probes import probes_section
+from npu_watchd.sinks.web.table import section
+from npu_watchd.sinks.web.timeline import events_section
 from npu_watchd.sinks.web.verdicts import node_section, node_verdict, parts_section, verdict_cells
 
 REFRESH_S = 15
@@ -29,11 +32,16 @@ REFRESH_S = 15
 _STYLE = Markup(files("npu_watchd.sinks.web").joinpath("static/page.css").read_text(encoding="utf-8"))  # noqa: S704  # our own file
 _STYLE_HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
 
+SCRIPT_PATH = "/page.js"
+SCRIPT = files("npu_watchd.sinks.web").joinpath("static/page.js").read_bytes()
+_EDITION = hashlib.sha256(_STYLE.encode() + SCRIPT).hexdigest()[:12]
+"""Of style sheet and script: a browser keeps the script for as long as it is the page's own."""
+
 CONTENT_SECURITY_POLICY = (
-    f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; img-src data:; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'none'"
+    f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; script-src 'self'; connect-src 'self'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-"""Nothing but this one style sheet: no script, no other host."""
+"""Nothing but this one style sheet and our own script, which may ask nobody but us."""
 
 _WORST_FIRST = ("critical", "alarm", "unknown", "warning", "ok")
 """What cannot be seen may be worse than a warning."""
@@ -44,29 +52,33 @@ _PAGE = Markup("""<!DOCTYPE html>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<meta http-equiv="refresh" content="{refresh}">
+<noscript><meta http-equiv="refresh" content="{refresh}"></noscript>
 <title>{title} · {node} · npu-watchd</title>
 <link rel="icon" href="data:,">
 <style>{style}</style>
+<script src="{script}" defer></script>
 </head>
 <body>
+<a class="skip" href="#main">To what is wrong</a>
+<p id="lost" class="stale" role="alert" hidden></p>
 <header>
 <h1>{node}</h1>
 {verdict}
-<p class="summary state-{look}">{summary}</p>
+<div role="status"><p class="summary state-{look}">{summary}</p><span class="unseen">{spoken}</span></div>
 <p class="counts">{counts}</p>
-</header>
 {stale}
-<main>
+</header>
+<main id="main" tabindex="-1">
 {sections}
 </main>
 <footer>
-<p>As of <time datetime="{iso}">{at}</time>; this page loads itself anew every {refresh} s.</p>
+<p>As of <time datetime="{iso}">{at}</time>. <span id="pace"></span>
+<noscript>This page loads itself anew every {refresh} s.</noscript></p>
 <p>{versions}</p>
-<p><a href="/metrics">Metrics</a> · <a href="/api/v1/snapshot">Snapshot as JSON</a> ·
+<nav aria-label="For programs"><a href="/metrics">Metrics</a> · <a href="/api/v1/snapshot">Snapshot as JSON</a> ·
 <a href="/api/v1/verdicts">Verdicts</a> · <a href="/api/v1/findings">Findings</a> ·
 <a href="/api/v1/events">Events</a> ·
-<a href="/-/ready">Ready</a> · <a href="/-/healthy">Healthy</a></p>
+<a href="/-/ready">Ready</a> · <a href="/-/healthy">Healthy</a></nav>
 </footer>
 </body>
 </html>
@@ -86,6 +98,7 @@ def render_page(outcome: Outcome, *, stale_s: float | None = None) -> bytes:
         verdict=node_section(outcome),
         summary=summary(outcome),
         look=_look(outcome),
+        spoken=_spoken(outcome),
         counts=_counts(snapshot),
         stale=_stale(stale_s),
         sections=Markup("\n").join(_sections(outcome)),
@@ -94,6 +107,7 @@ def render_page(outcome: Outcome, *, stale_s: float | None = None) -> bytes:
         at=at.strftime("%Y-%m-%d %H:%M:%S UTC"),
         refresh=REFRESH_S,
         style=_STYLE,
+        script=f"{SCRIPT_PATH}?{_EDITION}",
     )
     return page.encode(errors="replace")
 
@@ -108,6 +122,12 @@ def _title(outcome: Outcome) -> str:
     """The verdict comes first: a tab shows no more than a few letters."""
     verdict = node_verdict(outcome)
     return f"{verdict.state}: {summary(outcome)}" if verdict is not None else summary(outcome)
+
+
+def _spoken(outcome: Outcome) -> str:
+    """Said by a screen reader after the summary, when either changes."""
+    verdict = node_verdict(outcome)
+    return "The node has no verdict yet." if verdict is None else f"The node's verdict is {verdict.state}."
 
 
 def _found(outcome: Outcome) -> Iterable[str]:
@@ -182,6 +202,7 @@ def _sections(outcome: Outcome) -> Iterable[Markup]:
     yield parts_section(outcome)
     yield findings_section(outcome)
     if snapshot.devices:
+        yield device_map(outcome)
         yield devices_section(snapshot, verdicts)
     yield blind_section(snapshot)
     yield _warnings(snapshot)
@@ -200,7 +221,7 @@ def _warnings(snapshot: Snapshot) -> Markup:
     lines = Markup("").join(
         Markup("<li><code>{}</code></li>\n").format(clean(line, 1000)) for line in snapshot.warnings
     )
-    return Markup('<section id="warnings">\n<h2>What the tools add</h2>\n<ul>\n{}</ul>\n</section>').format(lines)
+    return section("warnings", "What the tools add", Markup("<ul>\n{}</ul>").format(lines))
 
 
 def _versions(outcome: Outcome) -> str:

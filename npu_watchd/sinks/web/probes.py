@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from markupsafe import Markup
 
 from npu_watchd.model.snapshot import ProbeState, ProbeTally, Snapshot
-from npu_watchd.sinks.web.table import UNKNOWN
+from npu_watchd.sinks.web.table import UNKNOWN, Column, section, table_section
 
-_HEADS = (
-    ("Probe", ""),
-    ("Answers", ""),
-    ("Last success", "number"),
-    ("Took", "number"),
-    ("Failures since the start", ""),
-    ("Unknown keys", "number"),
-)
-
-_ROW = Markup(
-    '<tr><td data-title="Probe">{probe}</td><td data-title="Answers">{answers}</td>'
-    '<td class="number" data-title="Last success">{age}</td><td class="number" data-title="Took">{took}</td>'
-    '<td data-title="Failures">{failures}</td><td class="number" data-title="Unknown keys">{unknown}</td></tr>'
-)
+_Row = tuple[str, list[ProbeState], ProbeTally | None, float]
+"""Its name, how it stands by device, its sums, and the time now in Unix seconds."""
 
 
 def probes_section(snapshot: Snapshot) -> Markup:
@@ -31,24 +21,17 @@ def probes_section(snapshot: Snapshot) -> Markup:
     tallies = {tally.probe: tally for tally in snapshot.tallies}
     names = dict.fromkeys([*states, *tallies])
     if not names:
-        return Markup('<section id="probes">\n<h2>Probes</h2>\n<p>None was asked yet.</p>\n</section>')
-    rows = Markup("\n").join(_row(name, states.get(name, []), tallies.get(name), snapshot.at.wall_s) for name in names)
-    heads = Markup("").join(Markup('<th scope="col" class="{}">{}</th>').format(kind, head) for head, kind in _HEADS)
-    return Markup(
-        '<section id="probes">\n<h2>Probes</h2>\n<div class="scroll"><table>\n<thead><tr>{}</tr></thead>\n'
-        "<tbody>\n{}\n</tbody>\n</table></div>\n</section>"
-    ).format(heads, rows)
+        return section("probes", "Probes", Markup("<p>None was asked yet.</p>"))
+    rows = [(name, states.get(name, []), tallies.get(name), snapshot.at.wall_s) for name in names]
+    return table_section("probes", "Probes", _COLUMNS, rows)
 
 
-def _row(name: str, states: list[ProbeState], tally: ProbeTally | None, now_s: float) -> Markup:
-    return _ROW.format(
-        probe=name,
-        answers=_answers(states),
-        age=UNKNOWN if tally is None else _age(tally.last_success_wall_s, now_s),
-        took=UNKNOWN if tally is None or tally.duration_s is None else f"{tally.duration_s:.2f} s",
-        failures=UNKNOWN if tally is None else _failures(tally),
-        unknown=UNKNOWN if tally is None else str(tally.unknown_keys),
-    )
+def _of_tally(read: Callable[[ProbeTally], str | None]) -> Callable[[_Row], str]:
+    def cell(row: _Row) -> str:
+        said = None if row[2] is None else read(row[2])
+        return UNKNOWN if said is None else said
+
+    return cell
 
 
 def _answers(states: list[ProbeState]) -> Markup:
@@ -65,3 +48,15 @@ def _age(last_s: float | None, now_s: float) -> str:
 
 def _failures(tally: ProbeTally) -> str:
     return ", ".join(f"{kind} {times}" for kind, times in tally.failures.items() if times) or "none"
+
+
+_COLUMNS: tuple[Column[_Row], ...] = (
+    Column("Probe", "", lambda row: row[0]),
+    Column("Answers", "", lambda row: _answers(row[1])),
+    Column(
+        "Last success", "number", lambda row: UNKNOWN if row[2] is None else _age(row[2].last_success_wall_s, row[3])
+    ),
+    Column("Took", "number", _of_tally(lambda one: None if one.duration_s is None else f"{one.duration_s:.2f} s")),
+    Column("Failures since the start", "", _of_tally(_failures)),
+    Column("Unknown keys", "number", _of_tally(lambda one: str(one.unknown_keys))),
+)

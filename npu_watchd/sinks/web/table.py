@@ -23,24 +23,47 @@ class Column(Generic[T]):
     read: Callable[[T], Cell]
 
 
-def table_section(anchor: str, title: str, columns: Sequence[Column[T]], things: Iterable[T]) -> Markup:
-    """The section with its heading and the table, a row a thing."""
+def table_section(
+    anchor: str,
+    title: str,
+    columns: Sequence[Column[T]],
+    things: Iterable[T],
+    names: Callable[[T], str] | None = None,
+) -> Markup:
+    """The section with its heading and the table, a row a thing, whose first cell says which.
+
+    names: the anchors of the rows, where links lead to them.
+    """
     heads = Markup("").join(
         Markup('<th scope="col" class="{}">{}</th>').format(column.kind, column.title) for column in columns
     )
-    rows = Markup("\n").join(_row(columns, thing) for thing in things)
+    rows = Markup("\n").join(_row(columns, thing, names(thing) if names else None) for thing in things)
+    table = Markup(
+        '<div class="scroll" role="region" aria-label="{title}, table" tabindex="0"><table>\n'
+        '<caption class="unseen">{title}</caption>\n<thead><tr>{heads}</tr></thead>\n'
+        "<tbody>\n{rows}\n</tbody>\n</table></div>"
+    ).format(title=title, heads=heads, rows=rows)
+    return section(anchor, title, table)
+
+
+def section(anchor: str, title: str, body: Markup) -> Markup:
+    """A part of the page that has a heading, by which a screen reader lists it."""
     return Markup(
-        '<section id="{}">\n<h2>{}</h2>\n<div class="scroll"><table>\n<thead><tr>{}</tr></thead>\n'
-        "<tbody>\n{}\n</tbody>\n</table></div>\n</section>"
-    ).format(anchor, title, heads, rows)
+        '<section id="{anchor}" aria-labelledby="{anchor}-title">\n<h2 id="{anchor}-title">{title}</h2>\n{body}\n'
+        "</section>"
+    ).format(anchor=anchor, title=title, body=body)
 
 
-def _row(columns: Sequence[Column[T]], thing: T) -> Markup:
+_HEAD = Markup('<th scope="row" class="{}" data-title="{}">{}</th>')
+_CELL = Markup('<td class="{}" data-title="{}">{}</td>')
+
+
+def _row(columns: Sequence[Column[T]], thing: T, name: str | None) -> Markup:
     cells = Markup("").join(
-        Markup('<td class="{}" data-title="{}">{}</td>').format(_kind(column.kind, cell), column.title, cell)
-        for column, cell in ((column, column.read(thing)) for column in columns)
+        (_CELL if at else _HEAD).format(_kind(column.kind, cell), column.title, cell)
+        for at, (column, cell) in enumerate((column, column.read(thing)) for column in columns)
     )
-    return Markup("<tr>{}</tr>").format(cells)
+    return Markup("<tr{}>{}</tr>").format(Markup(' id="{}"').format(name) if name else Markup(), cells)
 
 
 def _kind(kind: str, cell: Cell) -> str:

@@ -19,6 +19,7 @@ from npu_watchd.sinks.web.table import UNKNOWN, Cell, Column, badge, note, table
 
 _TEXT_MAX = 500
 _REASONS_SHOWN = 12
+_IN_ROW_MAX = 90
 _ON_TOP = 3
 """Reasons of the node: its parts tell their own below."""
 
@@ -68,8 +69,8 @@ def node_verdict(outcome: Outcome) -> Verdict | None:
 
 
 def verdict_cells(outcome: Outcome) -> Mapping[Subject, Markup]:
-    """What the row of each device and port says of its verdict."""
-    return {verdict.subject: _cell(verdict) for verdict in outcome.verdicts}
+    """What the row of each device and port says of its verdict: in a word, and the first reason where it is ill."""
+    return {verdict.subject: _cell(verdict) + _first_reason(verdict) for verdict in outcome.verdicts}
 
 
 def node_section(outcome: Outcome) -> Markup:
@@ -136,6 +137,13 @@ def _cell(verdict: Verdict) -> Markup:
         if title:
             shown += note(word, title)
     return shown
+
+
+def _first_reason(verdict: Verdict) -> Markup:
+    if verdict.state is State.HEALTHY or not verdict.reasons:
+        return Markup()
+    words = clean(verdict.reasons[0].text.removeprefix(f"device {verdict.device_id}: "), _IN_ROW_MAX)
+    return Markup(' <span class="why">{}</span>').format(words)
 
 
 def _why(verdict: Verdict) -> Cell:
