@@ -9,6 +9,7 @@ import pytest
 
 from npu_watchd.simnode.npu_smi import answer
 from npu_watchd.simnode.state import ChipState, NodeState, Process
+from npu_watchd.sinks.web.page import EDITION, SCRIPT_PATH
 from tests.e2e.fake_tool import FakeTool, node_at
 from tests.e2e.harness import command, running
 from tests.e2e.page import parsed
@@ -56,11 +57,14 @@ class _Document(HTMLParser):
         self.opened: list[str] = []
         self.closed: list[str] = []
         self.handlers: list[str] = []
+        self.sources: list[str] = []
         self.feed(text)
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.opened.append(tag)
+        if tag == "script":
+            self.sources.append(dict(attrs).get("src") or "its own text")
         self.handlers += [name for name, _ in attrs if name.startswith("on")]
 
     def handle_endtag(self, tag: str) -> None:
@@ -79,7 +83,8 @@ def test_no_process_name_breaks_a_sink(tool: FakeTool) -> None:
         html = daemon.get("/").text
         status = command("status", "--config", tool.config)
     document = _Document(html)
-    assert not {"script", "img", "iframe"} & set(document.opened)
+    assert document.sources == [f"{SCRIPT_PATH}?{EDITION}"]
+    assert not {"img", "iframe"} & set(document.opened)
     assert document.handlers == []
     assert html.endswith("</html>\n")
     assert not any(mark in html for mark in "\0\x01\x1b\u2028")
@@ -94,7 +99,8 @@ def test_the_page_shows_each_name_as_text(tool: FakeTool, what: str) -> None:
     with running(tool.config) as daemon:
         daemon.shows(lambda page: page.value("npu_device_processes", device_id="0") == 1, "the process is there")
         document = _Document(daemon.get("/").text)
-    assert not {"script", "img", "iframe"} & set(document.opened)
+    assert document.sources == [f"{SCRIPT_PATH}?{EDITION}"]
+    assert not {"img", "iframe"} & set(document.opened)
     assert document.handlers == []
     # Devices and probes; and what is not healthy, while the device has not been read in full.
     assert document.opened.count("table") == document.closed.count("table") in (3, 4)

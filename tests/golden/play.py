@@ -58,6 +58,8 @@ class Played:
 
     pages: dict[int, str] = field(default_factory=dict)
     """Second → /metrics."""
+    outcomes: dict[int, Outcome] = field(default_factory=dict)
+    """Second → what the sinks were handed."""
     events: list[str] = field(default_factory=list)
     """The log's lines."""
 
@@ -132,6 +134,7 @@ def play(
             played.events += _lines(second, judged)
             if second in telling:
                 played.pages[second] = _page(outcome, families)
+                played.outcomes[second] = outcome
     finally:
         stage.end()
         kernel.join()

@@ -13,7 +13,7 @@ from npu_watchd.model.records import MemoryErrors
 from npu_watchd.model.snapshot import Device, Identity, Memory, Outcome, ProbeState, ProbeTally
 from npu_watchd.sinks.metrics import Exposition
 from npu_watchd.sinks.web.advice import ADVICE
-from npu_watchd.sinks.web.page import render_page
+from npu_watchd.sinks.web.page import EDITION, SCRIPT_PATH, render_page
 from npu_watchd.sinks.web.publication import Documents, Published
 from tests.sinks.build import TIMEOUT, TOOL_MISSING, UNTRUSTED, device, outcome, process, tool_missing
 from tests.sinks.serving import serving
@@ -69,9 +69,13 @@ class Page(HTMLParser):
     def row(self, device_id: str) -> list[str]:
         return next(row for row in self.rows if row[0] == device_id)
 
+    def scripts(self) -> list[str]:
+        """Where they are from; "" for one that stands in the page."""
+        return [attributes.get("src") or "" for tag, attributes in self.tags if tag == "script"]
+
     def states_of(self, device_id: str) -> list[str]:
         """The classes of the badges in the device's row."""
-        row = self.source.split(f'data-title="Device">{device_id}</td>')[1].split("</tr>")[0]
+        row = self.source.split(f'data-title="Device">{device_id}</th>')[1].split("</tr>")[0]
         return [part.split('"')[0] for part in row.split('class="state state-')[1:]]
 
 
@@ -230,6 +234,7 @@ def test_the_tools_warnings_are_shown() -> None:
 def test_links_lead_to_our_own_paths_only() -> None:
     page = Page(outcome([device(0)]))
     assert page.links == [
+        "#main",
         "/metrics",
         "/api/v1/snapshot",
         "/api/v1/verdicts",
@@ -264,7 +269,8 @@ def test_no_text_of_others_becomes_markup() -> None:
             tool_version=HOSTILE,
         )
     )
-    assert not [tag for tag, _ in page.tags if tag in ("script", "img", "iframe")]
+    assert page.scripts() == [f"{SCRIPT_PATH}?{EDITION}"]
+    assert not [tag for tag, _ in page.tags if tag in ("img", "iframe", "svg")]
     assert not [name for _, attributes in page.tags for name in attributes if name.startswith("on")]
     assert "<script>alert(1)</script>" in page.text
     assert not {"\0", "\x1b", "\u2028"} & set(page.source)

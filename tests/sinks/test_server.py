@@ -64,10 +64,11 @@ def test_every_path_answers_get_and_head_with_the_same_headers(run: Serving, pat
         assert answer.headers["Cache-Control"] == "no-store"
 
 
-def test_the_page_may_load_nothing_and_run_nothing(run: Serving) -> None:
+def test_the_page_may_run_our_own_script_and_ask_nobody_but_us(run: Serving) -> None:
     policy = run.get("/").headers["Content-Security-Policy"]
     assert policy.startswith("default-src 'none'; style-src 'sha256-")
-    assert "script" not in policy
+    assert "; script-src 'self'; connect-src 'self'; " in policy
+    assert "unsafe" not in policy
     assert "http" not in policy
 
 

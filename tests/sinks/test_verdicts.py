@@ -76,7 +76,7 @@ def test_the_server_has_the_same_verdicts_alone_and_in_the_snapshot() -> None:
 
 def test_the_page_begins_with_the_nodes_verdict_why_since_when_and_what_to_do() -> None:
     page = Page(sick())
-    head = page.text.partition("npu-watchd")[2].partition("5 of 5 devices present")[0]
+    head = page.text.partition("To what is wrong")[2].partition("5 of 5 devices present")[0]
     assert re.sub(r"\s+", " ", head).strip() == (
         "node-17 quarantine since 2026-09-21 12:13:20Z (2 h) · next: reset device "
         "Blind: something without which nobody may call it healthy cannot be seen now. "
@@ -91,12 +91,12 @@ def test_a_row_has_the_verdict_in_words_and_says_what_is_held_and_blind() -> Non
     devices = page.rows[next(at for at, row in enumerate(page.rows) if row[:3] == ["Device", "Verdict", "NPU.chip"]) :]
     assert [row[1] for row in devices[1:6]] == [
         "healthy",
-        "unknown blind",
-        "unknown blind",
-        "quarantine held",
-        "probation",
+        "unknown blind cannot be seen: npu-smi info -t ecc -i 1: no answer within 10 s",
+        "unknown blind cannot be seen: npu-smi info -t ecc -i 1: no answer within 10 s",
+        "quarantine held 2 uncorrectable HBM errors since its last reset",
+        "probation on probation: 3.5 h of 24 h without a fault, 0.5 h of 1 h at work; released by alice: res…",
     ]
-    assert page.row("mlx5_0/1")[1] == "watch"
+    assert page.row("mlx5_0/1")[1] == "watch it flaps"
 
 
 def test_what_is_not_healthy_is_told_once_with_its_reasons() -> None:

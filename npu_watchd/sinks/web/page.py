@@ -34,7 +34,7 @@ _STYLE_HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode(
 
 SCRIPT_PATH = "/page.js"
 SCRIPT = files("npu_watchd.sinks.web").joinpath("static/page.js").read_bytes()
-_EDITION = hashlib.sha256(_STYLE.encode() + SCRIPT).hexdigest()[:12]
+EDITION = hashlib.sha256(_STYLE.encode() + SCRIPT).hexdigest()[:12]
 """Of style sheet and script: a browser keeps the script for as long as it is the page's own."""
 
 CONTENT_SECURITY_POLICY = (
@@ -107,7 +107,7 @@ def render_page(outcome: Outcome, *, stale_s: float | None = None) -> bytes:
         at=at.strftime("%Y-%m-%d %H:%M:%S UTC"),
         refresh=REFRESH_S,
         style=_STYLE,
-        script=f"{SCRIPT_PATH}?{_EDITION}",
+        script=f"{SCRIPT_PATH}?{EDITION}",
     )
     return page.encode(errors="replace")
 

@@ -2,7 +2,7 @@
 // Without this script the page is the same, and loads itself anew now and then.
 "use strict";
 (() => {
-  const EVERY_MS = 5000, LOST_EVERY_MS = 10000, PATIENCE_MS = 10000;
+  const EVERY_MS = 5000, LOST_EVERY_MS = 10000, PATIENCE_MS = 8000;
   const HISTORY_EVERY_MS = 60000, HISTORY_OLD_MS = 300000, HOURS = 24;
   const COUNTERS = {
     npu_device_memory_errors_total: "memory",
@@ -64,7 +64,7 @@
     const words = trouble && `The daemon has not answered since ${clock(answeredMs)} (${trouble}). What stands below is the past. ` +
       "On the node: systemctl status npu-watchd, journalctl -u npu-watchd.";
     if (lost.textContent !== words) lost.textContent = words;
-    lost.hidden = !trouble;
+    if (lost.hidden === Boolean(trouble)) lost.hidden = !trouble;
     document.body.classList.toggle("past", Boolean(trouble));
     const shown = trouble ? `no answer · ${title}` : title;
     if (document.title !== shown) document.title = shown;
