@@ -45,10 +45,10 @@ def _health(device: Device) -> Cell:
 
 def _temperature(device: Device) -> Cell:
     values = [
-        f"{value:.0f} °C" if sensor == "chip" else f"{sensor} {value:.0f} °C"
+        Markup('<span class="whole">{}{:.0f} °C</span>').format("" if sensor == "chip" else f"{sensor} ", value)
         for sensor, value in device.temperature_celsius.items()
     ]
-    return ", ".join(values) or UNKNOWN
+    return Markup(", ").join(values) or UNKNOWN
 
 
 def _power(device: Device) -> Cell:
@@ -114,12 +114,12 @@ _COLUMNS: tuple[Column[Device], ...] = (
     Column("NPU.chip", "", lambda device: f"{device.key.npu}.{device.key.chip}"),
     Column("Name", "name", lambda device: clean(device.identity.name, _NAME_MAX) if device.identity.name else UNKNOWN),
     Column("Health", "health", _health),
-    Column("Temperature", "number", _temperature),
+    Column("Temperature", "number warm", _temperature),
     Column("Power", "number", _power),
     Column("AICore", "number", _aicore),
     Column("HBM used", "number", _memory),
-    Column("ECC double", "number", _ecc(lambda errors: errors.double_bit)),
-    Column("ECC single", "number", _ecc(lambda errors: errors.single_bit)),
+    Column("ECC double", "number ecc", _ecc(lambda errors: errors.double_bit)),
+    Column("ECC single", "number ecc", _ecc(lambda errors: errors.single_bit)),
     Column("Processes", "processes", _processes),
     Column("Jobs", "processes", lambda device: jobs_cell(device.jobs)),
     Column("Blind", "", _blind),

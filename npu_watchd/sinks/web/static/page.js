@@ -10,6 +10,7 @@
     npu_device_hccs_errors_total: "HCCS",
     npu_device_roce_errors_total: "RoCE",
   };
+  const BEFORE_ERRORS = ".ecc ~ .ecc";
   const MOVING = ["header", "main", "footer"];
   const us = document.querySelector("script").getAttribute("src");
   const histories = new Map();
@@ -128,15 +129,20 @@
     if (pace) pace.textContent = `It keeps itself up to date, every ${EVERY_MS / 1000} s while you look.`;
     const table = page.querySelector("#devices table");
     if (!table || !histories.size) return;
-    const name = `Errors, ${HOURS} h`;
-    if (!table.tHead.querySelector(".errors")) {
-      const head = table.tHead.rows[0].appendChild(page.createElement("th"));
+    const name = `Errors, ${HOURS} h`, titles = table.tHead.rows[0];
+    if (!titles.querySelector(".errors")) {
+      const head = page.createElement("th");
+      titles.querySelector(BEFORE_ERRORS).after(head);
       head.scope = "col";
       head.className = "errors";
       head.textContent = name;
     }
     for (const row of table.tBodies[0].rows) {
-      const cell = row.querySelector("td.errors") || row.appendChild(page.createElement("td"));
+      let cell = row.querySelector("td.errors");
+      if (!cell) {
+        cell = page.createElement("td");
+        row.querySelector(BEFORE_ERRORS).after(cell);
+      }
       cell.className = "errors";
       cell.dataset.title = name;
       cell.replaceChildren(...errors(page, row.cells[0].textContent));
@@ -182,12 +188,12 @@
         }
       }
     }
-    return known ? {hours, kinds, partly, lastS, from: Math.min(1, (atS - sinceS) / 3600 / HOURS)} : "none of its counters has a history yet";
+    return known ? {hours, kinds, partly, lastS, from: Math.max(0, Math.min(1, (atS - sinceS) / 3600 / HOURS))} : "none of its counters has a history yet";
   }
 
   // A bar an hour, a step of height for each power of ten; the line is the time of which anything is known.
   function drawing(page, {hours, from}, words) {
-    const svg = shape(page, "svg", {viewBox: `0 0 ${HOURS * 4} 20`, width: HOURS * 4, height: 20, role: "img", "aria-label": words, class: "spark"});
+    const svg = shape(page, "svg", {viewBox: `0 0 ${HOURS * 4} 20`, width: HOURS * 3, height: 20, role: "img", "aria-label": words, class: "spark"});
     svg.appendChild(shape(page, "title", {})).textContent = words;
     const begin = Math.floor(HOURS * 4 * (1 - from));
     svg.appendChild(shape(page, "rect", {x: begin, y: 19, width: Math.max(1, HOURS * 4 - begin), height: 1, class: "line"}));
