@@ -16,7 +16,8 @@ from npu_watchd import __version__
 from npu_watchd.cli_gate import check
 from npu_watchd.cli_journal import events, explain
 from npu_watchd.cli_people import COMMANDS
-from npu_watchd.command import BAD_CONFIG, FAILED, NO_DAEMON, OK, complain, config_option, load, probe_defaults
+from npu_watchd.cli_status import completion, status
+from npu_watchd.command import BAD_CONFIG, FAILED, OK, complain, config_option, load, probe_defaults
 
 if TYPE_CHECKING:
     from npu_watchd import config as configs
@@ -117,47 +118,19 @@ def _serve(settings: configs.Config, *, announce: bool, host_mounts: bool = Fals
     return OK
 
 
-@main.command()
-@click.option("--json", "as_json", is_flag=True, help="One JSON document: the snapshot of docs/api.md.")
-@config_option
-@click.pass_obj
-def status(group_file: Path | None, as_json: bool, config_file: Path | None) -> None:
-    """Devices and what cannot be seen, from the running daemon. Exit: 0 healthy, 1 watch, 2 quarantine, 3 unknown."""
-    from rich.console import Console
-
-    from npu_watchd.daemon import clock
-    from npu_watchd.sinks import snapshot_file, terminal
-    from npu_watchd.sinks.published_file import stale_after_s
-
-    # 2 would say quarantine.
-    settings = load(config_file or group_file, otherwise=NO_DAEMON)
-    try:
-        raw, document = snapshot_file.read(settings.paths.runtime_dir)
-    except FileNotFoundError as error:
-        cure = "start it with `systemctl start npu-watchd`, or name its config with --config"
-        sys.exit(complain(f"no daemon runs here: {error.filename} does not exist; {cure}", NO_DAEMON))
-    except (OSError, ValueError) as error:
-        sys.exit(complain(str(error), NO_DAEMON))
-    age_s, stale_s = clock().wall_s - document["at"], stale_after_s(settings.engine.cycle_s)
-    if as_json:
-        click.echo(raw.decode())
-    else:
-        Console(highlight=False, markup=False).print(terminal.rendered(document, age_s, stale_s))
-    sys.exit(terminal.exit_code(document, age_s, stale_s))
-
-
-@main.command()
+@main.command(short_help="What we understand of a tool's text, as JSON.")
 @click.argument("kind", metavar="KIND")
 @click.argument("file", metavar="[FILE]", required=False, type=click.Path(path_type=Path, allow_dash=True))
 def parse(kind: str, file: Path | None) -> None:
-    r"""What we understand of a tool's text (FILE or stdin), as JSON. Exit: 0, or 1 with `line N: ...` on stderr.
+    """What we understand of a tool's text (FILE or stdin), as JSON. Exit: 0, or 1 with `line N: ...` on stderr.
 
     \b
     KIND is one of:
-      npu-smi-info npu-smi-map npu-smi-list npu-smi-ecc npu-smi-health npu-smi-block npu-smi-proc-mem
+      npu-smi-info npu-smi-map npu-smi-list npu-smi-ecc npu-smi-health
+      npu-smi-block npu-smi-proc-mem
       hccn-link hccn-link-stat hccn-stat hccn-speed hccn-net-health hccn-optical
       ibstat rdma-link aer lspci perf-stat pcm-pcie cgroup
-    """
+    """  # noqa: D301  # \b is a sign for click, not text
     import msgspec
 
     from npu_watchd.parsers.lines import ParseError
@@ -253,7 +226,7 @@ def config_check(group_file: Path | None, file: Path | None, config_file: Path |
     click.echo(f"{settings.file or 'built-in config'}: good")
 
 
-@config_group.command("show")
+@config_group.command("show", short_help="Every key, its value, and where that is from.")
 @config_option
 @click.pass_obj
 def config_show(group_file: Path | None, config_file: Path | None) -> None:
@@ -264,7 +237,7 @@ def config_show(group_file: Path | None, config_file: Path | None) -> None:
         click.echo(f"{key} = {value}  # {source}")
 
 
-@config_group.command("init")
+@config_group.command("init", short_help="Write the commented default config.")
 @click.argument("file", required=False, type=click.Path(path_type=Path))
 @config_option
 @click.pass_obj
@@ -296,5 +269,5 @@ def reference(check: bool) -> None:
     sys.exit(regenerate(check=check))
 
 
-for command in (events, explain, check, *COMMANDS):
+for command in (status, events, explain, check, completion, *COMMANDS):
     main.add_command(command)

@@ -11,7 +11,7 @@ from npu_watchd import gate as gates
 from npu_watchd.command import NO_DAEMON, config_option, load
 
 
-@click.command()
+@click.command(short_help="The gate for a prolog: one line and an exit code.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document: state, exit_code, reason, verdict.")
 @click.option(
     "--gate",

@@ -20,7 +20,7 @@ _FOLLOW_S = 1.0
 _MOST_LINES = 100_000
 
 
-@click.command()
+@click.command(short_help="The journal: what came, what went, and when.")
 @click.option("--since", default="24h", show_default=True, help="How long ago, a Unix second, or a date.")
 @click.option("--device", "device_id", help="Only lines about this device_id.")
 @click.option("--follow", is_flag=True, help="Go on with what comes, until Ctrl-C.")
@@ -74,7 +74,7 @@ def _print(found: Iterable[Event], *, as_json: bool, by_line: bool) -> None:
         click.echo(msgspec.json.format(msgspec.json.encode({"events": documents}), indent=2).decode())
 
 
-@click.command()
+@click.command(short_help="What a code, an alert or the verdict means.")
 @click.argument("words", metavar="CODE | ALERT | device N | verdict", nargs=-1, required=True)
 @click.option("--json", "as_json", is_flag=True, help="One JSON document (error codes only).")
 @config_option

@@ -27,7 +27,7 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="The daemon's answe
 _WHOM = click.argument("whom", metavar="device N | port NAME/N | node", nargs=-1, required=True)
 
 
-@click.command()
+@click.command(short_help="End a quarantine; probation follows.")
 @_WHOM
 @_REASON
 @click.option("--force", is_flag=True, help="Also against a finding that stands; only more of it quarantines again.")
@@ -41,7 +41,7 @@ def release(group_file: Path | None, /, whom: tuple[str, ...], config_file: Path
     _decide(load(config_file or group_file), request, seen=given["seen"], as_json=given["as_json"])
 
 
-@click.command()
+@click.command(short_help="Take a device or the node out of use.")
 @_WHOM
 @_REASON
 @_SEEN
@@ -54,7 +54,7 @@ def quarantine(group_file: Path | None, /, whom: tuple[str, ...], config_file: P
     _decide(load(config_file or group_file), request, seen=given["seen"], as_json=given["as_json"])
 
 
-@click.command()
+@click.command(short_help="Say that you have taken on a finding.")
 @click.argument("finding", metavar="ALERT[/DEVICE]")
 @click.option("--for", "lasts", required=True, metavar="TIME", help="How long, such as 4h.")
 @_REASON
@@ -71,7 +71,7 @@ def ack(group_file: Path | None, /, finding: str, config_file: Path | None, **gi
         _tell_how_to_silence(settings, answer, str(given["lasts"]), str(given["reason"]))
 
 
-@click.command()
+@click.command(short_help="While somebody works on it: nothing new quarantines.")
 @_WHOM
 @click.option("--for", "lasts", metavar="TIME", help="How long, such as 2h.")
 @click.option("--over", is_flag=True, help="End it now.")

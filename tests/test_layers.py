@@ -44,6 +44,7 @@ FREE = {
     "cli_gate",
     "cli_journal",
     "cli_people",
+    "cli_status",
     "control",
     "lease",
     "live",
