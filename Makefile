@@ -12,7 +12,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 # What the tests need beside Python packages. As root, `make test` installs what is missing.
 DEBIAN_PACKAGES := prometheus prometheus-alertmanager infiniband-diags ibsim-utils opensm iproute2 pciutils gcc libc6-dev \
-	slurmctld slurmd slurm-client munge systemd-container
+	slurmctld slurmd slurm-client munge systemd-container chromium fonts-dejavu-core
 SAY := printf '\n== %s\n'
 # Two a core: the end-to-end tests mostly wait.
 WORKERS ?= $(shell echo $$(( 2 * $$(nproc) > 16 ? 16 : 2 * $$(nproc) )))

@@ -1,4 +1,4 @@
-"""A whole terminal screen that is drawn again and again without flicker."""
+"""How lines lie on a terminal: wrapped ones, and a whole screen that is drawn again and again without flicker."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from types import TracebackType
 from typing import Self
 
 from rich.console import Console, RenderableType
+from rich.padding import Padding
+from rich.text import Text
 
 _OTHER_SCREEN, _BACK = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 """The terminal's second screen, without a cursor; and back to what was there before."""
@@ -45,3 +47,11 @@ def framed(lines: list[str], height: int) -> str:
         lines = [*lines[: height - 1], f"… {hidden} more lines: `npu-watchd status | less` has them"]
     # No line end after the last: it would push the first one out.
     return _HOME + "\n".join(line + _REST_OF_LINE for line in lines) + _REST_OF_SCREEN
+
+
+def hanging(part: RenderableType) -> RenderableType:
+    """A line that is indented stays so where it is wrapped."""
+    if not isinstance(part, Text) or "\n" in part.plain:
+        return part
+    indent = len(part.plain) - len(part.plain.lstrip(" "))
+    return Padding(part[indent:], (0, 0, 0, indent), expand=False) if indent else part

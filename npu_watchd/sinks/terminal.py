@@ -14,6 +14,7 @@ from npu_watchd.model.verdict import State
 from npu_watchd.sinks import verdict_text
 from npu_watchd.sinks.plaintext import clean
 from npu_watchd.sinks.published_file import STALE_AFTER_S
+from npu_watchd.sinks.screen import hanging
 
 Document = Mapping[str, Any]
 """The JSON of `/api/v1/snapshot` (docs/api.md)."""
@@ -86,7 +87,7 @@ def rendered(document: Document, age_s: float, stale_s: float = STALE_AFTER_S) -
         parts.append(Text("\nWhat we cannot see", style="bold"))
         parts.extend(blind)
     parts.extend(Text(f"! {shown_safely(warning)}", style="yellow") for warning in document["warnings"])
-    return Group(*parts)
+    return Group(*map(hanging, parts))
 
 
 def _headline(document: Document, age_s: float, stale_s: float) -> Iterator[Text]:

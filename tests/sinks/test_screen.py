@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from npu_watchd.sinks.screen import Screen, framed
+from npu_watchd.sinks.screen import Screen, framed, hanging
 from npu_watchd.sinks.terminal import rendered
 from npu_watchd.sinks.web.api import snapshot_document
 from tests.sinks.build import device, outcome
@@ -64,3 +64,9 @@ def test_no_color_takes_the_colours_and_leaves_the_words(monkeypatch: pytest.Mon
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b[32m" not in drawn()
     assert "ok" in drawn()
+
+
+def test_a_wrapped_line_stays_indented() -> None:
+    out = io.StringIO()
+    Console(file=out, width=20).print(hanging(Text("    one two three four five")), hanging(Text("none")), sep="\n")
+    assert [line.rstrip() for line in out.getvalue().splitlines()] == ["    one two three", "    four five", "none"]

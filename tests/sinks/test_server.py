@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import socket
 import threading
 from collections.abc import Iterable, Iterator
@@ -70,6 +71,44 @@ def test_the_page_may_run_our_own_script_and_ask_nobody_but_us(run: Serving) -> 
     assert "; script-src 'self'; connect-src 'self'; " in policy
     assert "unsafe" not in policy
     assert "http" not in policy
+
+
+def test_the_page_is_gzip_when_asked_and_the_same(run: Serving) -> None:
+    plain, packed = run.get("/"), run.get("/", Accept_Encoding="gzip")
+    assert "Content-Encoding" not in plain.headers
+    assert (packed.headers["Content-Encoding"], packed.headers["Vary"]) == ("gzip", "Accept-Encoding")
+    assert gzip.decompress(packed.body) == plain.body
+    assert len(packed.body) < len(plain.body) / 2
+
+
+def test_a_browser_keeps_the_script_for_as_long_as_it_is_the_pages_own(run: Serving) -> None:
+    (path,) = re.findall(r'<script src="(/page[.]js[?][0-9a-f]{12})" defer></script>', run.get("/").body.decode())
+    script = run.get(path)
+    assert (script.status, script.headers["Content-Type"]) == (200, "text/javascript; charset=utf-8")
+    assert script.headers["Cache-Control"] == "max-age=604800, immutable"
+    assert len(script.body) < 16_000
+    assert not re.search(
+        rb"https?://(?!www[.]w3[.]org/2000/svg)|innerHTML|eval|insertAdjacentHTML|document[.]write", script.body
+    )
+
+
+def test_pages_that_keep_asking_leave_room_for_scrapes() -> None:
+    stop, failed = threading.Event(), []
+
+    def look() -> None:
+        while not stop.is_set():
+            if run.get("/", Accept_Encoding="gzip").status != 200:
+                failed.append("/")
+
+    with serving(outcome([device(n) for n in range(64)])) as run:
+        lookers = [threading.Thread(target=look) for _ in range(12)]
+        for looker in lookers:
+            looker.start()
+        scrapes = [run.get("/metrics").status for _ in range(20)]
+        stop.set()
+        for looker in lookers:
+            looker.join()
+    assert (scrapes, failed) == ([200] * 20, [])
 
 
 def test_an_unknown_path_is_answered_with_the_paths_there_are(run: Serving) -> None:
