@@ -93,18 +93,19 @@ def test_a_browser_keeps_the_script_for_as_long_as_it_is_the_pages_own(run: Serv
 
 
 def test_pages_that_keep_asking_leave_room_for_scrapes() -> None:
-    stop, failed = threading.Event(), []
+    stop = threading.Event()
+    failed: list[str] = []
 
     def look() -> None:
         while not stop.is_set():
-            if run.get("/", Accept_Encoding="gzip").status != 200:
+            if busy.get("/", Accept_Encoding="gzip").status != 200:
                 failed.append("/")
 
-    with serving(outcome([device(n) for n in range(64)])) as run:
+    with serving(outcome([device(n) for n in range(64)])) as busy:
         lookers = [threading.Thread(target=look) for _ in range(12)]
         for looker in lookers:
             looker.start()
-        scrapes = [run.get("/metrics").status for _ in range(20)]
+        scrapes = [busy.get("/metrics").status for _ in range(20)]
         stop.set()
         for looker in lookers:
             looker.join()

@@ -16,8 +16,8 @@ from npu_watchd.sinks.web.verdicts import verdicts_document
 STALE_AFTER_S = 60.0
 """Age from which the page says that the daemon's cycles have stopped; a dozen cycles at the default of 5 s."""
 
-_GZIP_LEVEL = 3
-"""A page of 64 devices becomes a tenth of itself in a millisecond; level 9 takes six for a fifth less."""
+_GZIP_LEVEL = 6
+"""A page of 64 devices, 74 to 122 kB, becomes 7 kB in half a millisecond; level 9 makes no less of it."""
 
 
 @dataclass(frozen=True, slots=True)
