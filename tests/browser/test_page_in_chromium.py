@@ -233,7 +233,10 @@ def test_errors_of_a_day_are_drawn_and_what_has_no_history_is_a_dash(chromium: C
         assert tab.js(drawn.format(3, "x")) == ["0", "56", "84"]
         assert tab.js(drawn.format(4, "x")) == ["72"]
         assert tab.js("document.querySelector('#device-3 svg').getAttribute('aria-label')") == (
-            "33 errors in 24 h: memory single_bit 33; the last was seen 2026-09-21 12:13:20 UTC"
+            "Of the last 24 h: 33 errors: memory single_bit 33; the last was seen 2026-09-21 12:13:20 UTC"
+        )
+        assert tab.js("document.querySelector('#device-4 svg').getAttribute('aria-label')") == (
+            "Of 6 h, which is all that is known: no errors"
         )
         let_it_refresh(tab)
         assert row(tab, "3")["Errors, 24 h"].strip() == "33"

@@ -14,7 +14,8 @@
   const MOVING = ["header", "main", "footer"];
   const us = document.querySelector("script").getAttribute("src");
   const histories = new Map();
-  let askedHistoryMs = -Infinity, answeredMs = Date.now(), askedMs = Date.now(), busy = false, timer = 0, title = document.title;
+  let askedHistoryMs = -Infinity, answeredMs = Date.now(), askedMs = Date.now();
+  let busy = false, timer = 0, title = document.title;
 
   async function ask(path) {
     const stop = new AbortController();
@@ -62,8 +63,8 @@
 
   function say(trouble) {
     const lost = document.getElementById("lost");
-    const words = trouble && `The daemon has not answered since ${clock(answeredMs)} (${trouble}). What stands below is the past. ` +
-      "On the node: systemctl status npu-watchd, journalctl -u npu-watchd.";
+    const words = trouble && `The daemon has not answered since ${clock(answeredMs)} (${trouble}). ` +
+      "What stands below is the past. On the node: systemctl status npu-watchd, journalctl -u npu-watchd.";
     if (lost.textContent !== words) lost.textContent = words;
     if (lost.hidden === Boolean(trouble)) lost.hidden = !trouble;
     document.body.classList.toggle("past", Boolean(trouble));
@@ -160,7 +161,8 @@
     }
     const total = [...found.kinds.values()].reduce((sum, count) => sum + count, 0);
     const kinds = [...found.kinds].map(([kind, count]) => `${kind} ${count}`).join(", ");
-    const words = total ? `${total} errors in ${HOURS} h: ${kinds}; the last was seen ${clock(found.lastS * 1000)}` : `no errors in ${HOURS} h`;
+    const told = total ? `${total} errors: ${kinds}; the last was seen ${clock(found.lastS * 1000)}` : "no errors";
+    const words = `Of ${span(found.from)}: ${told}`;
     const count = page.createElement(total ? "strong" : "span");
     count.textContent = ` ${total}${found.partly ? "+" : ""}`;
     return [drawing(page, found, words + (found.partly ? "; not all is known" : "")), count];
@@ -169,7 +171,8 @@
   // By the hour, the newest last; words where nothing can be said.
   function growth(deviceId) {
     const hours = new Array(HOURS).fill(0), kinds = new Map();
-    let known = false, partly = histories.size < Object.keys(COUNTERS).length, sinceS = Infinity, lastS = 0, atS = 0;
+    let known = false, partly = histories.size < Object.keys(COUNTERS).length;
+    let sinceS = Infinity, lastS = 0, atS = 0;
     for (const [metric, history] of histories) {
       if (Date.now() - history.readMs > HISTORY_OLD_MS) return "the history has not been readable for minutes";
       partly ||= history.cut || history.unreadable > 0 || history.written === false;
@@ -182,21 +185,25 @@
           const hour = HOURS - 1 - Math.floor((history.at - point.last) / 3600);
           if (hour < 0) continue;
           hours[Math.min(hour, HOURS - 1)] += point.grown;
-          const kind = `${COUNTERS[metric]} ${series.labels.kind || series.labels.severity || series.labels.link || ""}`.trim();
+          const {kind: sort, severity, link} = series.labels;
+          const kind = `${COUNTERS[metric]} ${sort || severity || link || ""}`.trim();
           kinds.set(kind, (kinds.get(kind) || 0) + point.grown);
           lastS = Math.max(lastS, point.last);
         }
       }
     }
-    return known ? {hours, kinds, partly, lastS, from: Math.max(0, Math.min(1, (atS - sinceS) / 3600 / HOURS))} : "none of its counters has a history yet";
+    if (!known) return "none of its counters has a history yet";
+    return {hours, kinds, partly, lastS, from: Math.max(0, Math.min(1, (atS - sinceS) / 3600 / HOURS))};
   }
 
   // A bar an hour, a step of height for each power of ten; the line is the time of which anything is known.
   function drawing(page, {hours, from}, words) {
-    const svg = shape(page, "svg", {viewBox: `0 0 ${HOURS * 4} 20`, width: HOURS * 3, height: 20, role: "img", "aria-label": words, class: "spark"});
+    const box = {viewBox: `0 0 ${HOURS * 4} 20`, width: 67, height: 14, class: "spark"};
+    const svg = shape(page, "svg", {...box, role: "img", "aria-label": words});
     svg.appendChild(shape(page, "title", {})).textContent = words;
     const begin = Math.floor(HOURS * 4 * (1 - from));
-    svg.appendChild(shape(page, "rect", {x: begin, y: 19, width: Math.max(1, HOURS * 4 - begin), height: 1, class: "line"}));
+    const line = {x: begin, y: 19, width: Math.max(1, HOURS * 4 - begin), height: 1, class: "line"};
+    svg.appendChild(shape(page, "rect", line));
     hours.forEach((count, hour) => {
       if (count <= 0) return;
       const height = Math.min(18, Math.round(5 + 4 * Math.log10(Math.max(1, count))));
@@ -209,6 +216,12 @@
     const made = page.createElementNS("http://www.w3.org/2000/svg", name);
     for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
     return made;
+  }
+
+  function span(share) {
+    const minutes = Math.floor(share * HOURS * 60);
+    if (minutes >= HOURS * 60) return `the last ${HOURS} h`;
+    return `${minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h`}, which is all that is known`;
   }
 
   function clock(ms) {
