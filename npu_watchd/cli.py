@@ -130,6 +130,7 @@ def parse(kind: str, file: Path | None) -> None:
       npu-smi-block npu-smi-proc-mem
       hccn-link hccn-link-stat hccn-stat hccn-speed hccn-net-health hccn-optical
       ibstat rdma-link aer lspci perf-stat pcm-pcie cgroup
+      ascend-log
     """  # noqa: D301  # \b is a sign for click, not text
     import msgspec
 
@@ -151,6 +152,7 @@ def parse(kind: str, file: Path | None) -> None:
 
 def _kinds() -> Mapping[str, Callable[[str], object]]:
     from npu_watchd.parsers import (
+        ascend_log,
         blocks,
         card_list,
         cgroup,
@@ -191,6 +193,7 @@ def _kinds() -> Mapping[str, Callable[[str], object]]:
         "perf-stat": perf_stat.parse,
         "pcm-pcie": pcm.parse,
         "cgroup": cgroup.parse,
+        "ascend-log": ascend_log.parse,
     }
 
 
