@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from npu_watchd import __version__
+from npu_watchd.cli_diagnose import diagnose
 from npu_watchd.cli_gate import check
 from npu_watchd.cli_journal import events, explain
 from npu_watchd.cli_people import COMMANDS
@@ -151,7 +152,7 @@ def parse(kind: str, file: Path | None) -> None:
 
 
 def _kinds() -> Mapping[str, Callable[[str], object]]:
-    from npu_watchd.parsers import (
+    from npu_watchd.parsers import (  # fmt: skip
         ascend_log,
         blocks,
         card_list,
@@ -272,5 +273,5 @@ def reference(check: bool) -> None:
     sys.exit(regenerate(check=check))
 
 
-for command in (status, events, explain, check, completion, *COMMANDS):
+for command in (status, events, explain, check, diagnose, completion, *COMMANDS):
     main.add_command(command)

@@ -41,6 +41,7 @@ FREE = {
     "posts",
     "warden",
     "cli",
+    "cli_diagnose",
     "cli_gate",
     "cli_journal",
     "cli_people",
