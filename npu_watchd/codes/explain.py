@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from npu_watchd.codes.layout import Bits, Form, decode
+from npu_watchd.codes.log_code import LogCode
+from npu_watchd.codes.log_codes import log_code
 from npu_watchd.codes.overrides import NO_OVERRIDES, Overrides
 from npu_watchd.codes.repeats import LastingRule, RepeatRule
 from npu_watchd.codes.table import Entry, lookup
@@ -87,11 +89,14 @@ class Explanation:
         }
 
 
-def explain(words: Sequence[str], overrides: Overrides = NO_OVERRIDES) -> Explanation:
-    """What the words of the command line ask about: today a code, which a shell may have cut at its blanks.
+def explain(words: Sequence[str], overrides: Overrides = NO_OVERRIDES) -> Explanation | LogCode:
+    """What the words of the command line ask about: a code of a chip or of a log, which a shell may have cut.
 
     Raises NotKnownError, with the text for the person.
     """
+    written = log_code(" ".join(words))
+    if written is not None:
+        return written
     try:
         return explanation(" ".join(words), overrides)
     except ValueError as error:

@@ -41,6 +41,7 @@ def read_logs(paths: Iterable[Path], offset_s: float) -> Logs:
     clues: list[Clue] = []
     notes: list[str] = []
     changed_s: list[float] = []
+    zoneless = 0
     paths = list(paths)
     names = _names(paths)
     for path in paths[: log_files.MOST_FILES]:
@@ -53,9 +54,7 @@ def read_logs(paths: Iterable[Path], offset_s: float) -> Logs:
         log = ascend_log.parse(text.text)
         ahead_s, sure = offset_of(log.events, text.modified_s, offset_s)
         if not sure:
-            notes.append(
-                f"{path}: its clock's zone is not known; it was read as {ahead_s / 3600:+g} h, as the node has it"
-            )
+            zoneless += 1
         elif ahead_s != offset_s:
             notes.append(f"{path}: its clock is {ahead_s / 3600:+g} h from UTC, by the file's last change")
         found = list(of_log(names[path], log.events, ahead_s))
@@ -66,6 +65,9 @@ def read_logs(paths: Iterable[Path], offset_s: float) -> Logs:
         changed_s.append(text.modified_s)
     if len(paths) > log_files.MOST_FILES:
         notes.append(f"of {len(paths)} logs the first {log_files.MOST_FILES} were read")
+    if zoneless:
+        of = f"of {zoneless} of the logs" if len(paths) > 1 else "of the log"
+        notes.append(f"the clock's zone {of} is not known; it was read as {offset_s / 3600:+g} h, as the node has it")
     dated = [clue.at_s for clue in clues if clue.at_s is not None]
     return Logs(tuple(clues), max(dated or changed_s, default=None), tuple(notes))
 

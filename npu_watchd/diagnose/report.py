@@ -187,7 +187,8 @@ def _timeline(incident: Incident, width: int) -> Iterator[str]:
                 f" device {clue.device_id}" if clue.device_id is not None else "",
             )
         )
-        yield f"  {_moment(clue.at_s):19}  {clue.kind}{who}{again}  {clue.where}"
+        row = f"  {_moment(clue.at_s):19}  {clue.kind}{who}{again}  {clue.where}"
+        yield from textwrap.wrap(row, width, subsequent_indent=" " * 23) if len(row) > width else (row,)
         yield from _wrapped(_HEAD.sub("", clue.text), "      ", width, most=2)
 
 

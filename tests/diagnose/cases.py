@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -176,6 +177,29 @@ def document(*devices: dict[str, Any], findings: Iterable[dict[str, Any]] = ()) 
     }
 
 
+def sick_findings(shown: dict[str, Any]) -> dict[str, Any]:
+    """As the daemon publishes it just now: the memory of device 3 failed."""
+    now_s = time.time()
+    summary = "device 3: 2 uncorrectable HBM errors since its last reset"
+    double = {
+        "rule": "hbm_double_bit",
+        "device_id": "3",
+        "severity": "critical",
+        "since": now_s - 30,
+        "summary": summary,
+    }
+    rest = {
+        "node": "n1",
+        "devices_expected": 8,
+        "devices_present": 8,
+        "ports": [],
+        "blind": {},
+        "warnings": [],
+        "verdicts": [],
+    }
+    return {**shown, **rest, "at": now_s, "findings": [double]}
+
+
 def composed(
     name: str, cause: Cause, text: str, *findings: Clue, shown: dict[str, Any] | None = None, ids: tuple[str, ...] = ()
 ) -> Case:
@@ -250,6 +274,9 @@ def composed_cases() -> Iterator[Case]:
     yield composed("a wait, and corrected errors", U, WAITS, finding("hbm_single_bit", "3"))
     yield composed("a wait, and a fault long mended", U, WAITS, finding("roce_down", "3", since_s=-9000, until_s=-7200))
     yield composed("a wait, and a fault that came later", U, WAITS, finding("hbm_double_bit", "3", since_s=3600))
+    yield composed("SIGKILL by somebody", U, "train.sh: line 3: 500 Killed   python train.py\n")
+    yield composed("a scheduler gone silent, and a loose cable", U, "retCode is 507010\n", finding("pcie_link", "3"))
+    yield composed("ended by the platform", U, "[sidecar] SIGTERM signal is received, waiting\n")
     yield composed("nothing at all", U, "step 1 loss 2.0\n")
     old = finding("hbm_double_bit", "3", since_s=-72 * HOUR_S)
     yield composed("a wait, on a device bad for days", U, WAITS, old)
