@@ -116,7 +116,7 @@ def of_journal(events: Iterable[Event]) -> Iterator[Clue]:
     yield from opened.values()
 
 
-_DULL = frozenset({"finding_changed", "finding_held", "finding_seen_again"})
+_DULL = frozenset({"finding_changed", "finding_held", "finding_seen_again", "device_seen", "port_seen"})
 
 
 def of_document(document: Document) -> Iterator[Clue]:

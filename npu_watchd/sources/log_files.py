@@ -58,7 +58,7 @@ def read(path: Path, most_bytes: int = MOST_BYTES) -> LogText | Failure:
 def newest(globs: Iterable[str], since_s: float) -> tuple[Path, ...]:
     """The logs of the latest incident: the file last written at or after `since_s`, and those written nearly then."""
     dated: dict[Path, float] = {}
-    for path in _found(globs):
+    for path in found(globs):
         try:
             status = path.stat()
         except OSError:
@@ -72,16 +72,17 @@ def newest(globs: Iterable[str], since_s: float) -> tuple[Path, ...]:
     return tuple(sorted(near, key=lambda path: -dated[path])[:MOST_FILES])
 
 
-def _found(globs: Iterable[str]) -> Iterator[Path]:
+def found(globs: Iterable[str]) -> Iterator[Path]:
+    """What the globs find, at most some thousand; `~` is the home of whoever runs this."""
     left = _MOST_FOUND
     for pattern in globs:
         path = Path(pattern).expanduser()
         root = Path(path.anchor or ".")
         try:
-            for found in root.glob(str(path.relative_to(path.anchor))):
+            for path_found in root.glob(str(path.relative_to(path.anchor))):
                 if left == 0:
                     return
                 left -= 1
-                yield found
+                yield path_found
         except OSError:  # a folder went away under us
             continue
