@@ -152,7 +152,7 @@ def parse(kind: str, file: Path | None) -> None:
 
 
 def _kinds() -> Mapping[str, Callable[[str], object]]:
-    from npu_watchd.parsers import (  # fmt: skip
+    from npu_watchd.parsers import (
         ascend_log,
         blocks,
         card_list,

@@ -219,8 +219,8 @@ class CodesSection(Section, frozen=True):
 
 
 class LogsSection(Section, frozen=True):
-    plog: Annotated[tuple[Glob, ...], about("The vendor's logs.", unset="none", used=False)] = ()
-    training: Annotated[tuple[Glob, ...], about("Logs of training jobs.", unset="none", used=False)] = ()
+    plog: Annotated[tuple[Glob, ...], about("The vendor's logs, for `diagnose`.", unset="none")] = ()
+    training: Annotated[tuple[Glob, ...], about("Logs of training jobs, likewise.", unset="none")] = ()
 
 
 class MetricsSection(Section, frozen=True):
@@ -257,7 +257,7 @@ class Sections(Section, frozen=True):
     ] = {}  # noqa: RUF012  # msgspec gives each its own
     rules: Annotated[RulesSection, about("Which rules are judged.")] = RulesSection()
     codes: Annotated[CodesSection, about("The chips' error codes.")] = CodesSection()
-    logs: Annotated[LogsSection, about("Log files to follow.", used=False)] = LogsSection()
+    logs: Annotated[LogsSection, about("Where `npu-watchd diagnose` looks for the newest logs.")] = LogsSection()
     metrics: Annotated[MetricsSection, about("What `/metrics` holds.")] = MetricsSection()
 
 

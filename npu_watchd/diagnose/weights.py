@@ -103,6 +103,7 @@ LOG: Mapping[str, Weight] = {
     "too_many_processes": Weight({_C: 0.75}, certain=True),
     "communication_memory_short": Weight({_C: 0.6}, certain=True),
     "port_taken": Weight({_C: 0.75}, certain=True),
+    "address_in_use": Weight({_C: 0.5}),
     "device_memory_short": Weight({_S: 0.4, _C: 0.3}),
     "device_not_started": Weight({_C: 0.15, _H: 0.1}),
     "tls_differs": Weight({_N: 0.8}, certain=True),

@@ -34,6 +34,13 @@ _CHIP_CODE = re.compile(
     r"(?:code|excep_code|system_error|event_?id)\W{1,4}0x([0-9a-f]{8})(?=[^0-9a-f])", re.ASCII | re.IGNORECASE
 )
 _KILLED = re.compile(r"\s{0,80}(?:\S{1,80}: line \d{1,6}:\s{0,8}\d{1,10} )?Killed(?:\s|$)", re.ASCII)
+_RAISED = re.compile(
+    r"(?:E {2,8}|\[rank\d{1,6}\]: ?|\([^)]{1,80}\) (?:ERROR [^\]]{1,80}\] )?)?(?:[a-zA-Z_]{1,30}\.){0,4}"
+    r"(?:Type|Value|Key|Name|Attribute|Index|ZeroDivision|FileNotFound|Assertion|Syntax|Indentation|ModuleNotFound|Import"
+    r"|Permission|NotImplemented)Error: ",
+    re.ASCII,
+)
+"""The last line of a traceback. Elsewhere in a line such a word may tell of an error that was caught."""
 _VICTIM = re.compile(r"[Kk]ill(?:ed)? process (?P<pid>\d{1,10}),? \((?P<name>[^)]{0,40})\)", re.ASCII)
 _VICTIM_SUMMARY = re.compile(r",task=(?P<name>[^,]{0,40}),pid=(?P<pid>\d{1,10}),", re.ASCII)
 
@@ -175,6 +182,8 @@ def _found_in(full: str, lowered: str, seen: set[str]) -> dict[str, tuple[Sign, 
             found[sign.kind] = (sign, code)
     if "Killed" in full and _KILLED.match(full):
         found.setdefault("killed", (_BY_KIND["killed"], None))
+    if "Error: " in full and _RAISED.match(full):
+        found.setdefault("python_error", (_BY_KIND["python_error"], None))
     if "device_exception" in found and (chip := _CHIP_CODE.search(full)):
         found["device_exception"] = (_BY_KIND["device_exception"], chip[1].lower())
     return found

@@ -57,6 +57,8 @@ _BLAMES = tuple(
         r"\]: rank \[(?P<rank>[^\]]{1,80})\] status\[LOST\]",
         r"remote ?rank ?: ?\[?(?P<rank>\d{1,9})(?=\D)",
         r"remote physic id: ?(?P<physical>\d{1,4})(?=\D)",
+        r"remoteIP\{deviceId\[(?P<device>\d{1,4})\]",
+        r"remoteIP:\[(?P<address>[^\]]{1,64})\]",
         r"connect server\[(?P<server>[^\]]{1,80})\]",
         r"cqe err(?:or)? ?(?:status)?\[\d{1,4}\].{0,80}?\bip:\[(?P<address>[^\]]{1,64})\]",
         r"^.{0,200}\|\s{1,8}(?P<link>[\w.:%]{1,64}\(\d{1,6}\))\s{1,8}\|",

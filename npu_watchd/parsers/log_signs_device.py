@@ -118,7 +118,7 @@ OCCUPIED: tuple[Sign, ...] = (
     Sign(
         "device_occupied", Family.RUNTIME, Role.FAULT,
         "another process has the device, or most of its memory",
-        (("other processes occupying this card",), ("the device is occupied",)),
+        (("other processes occupying this card",),),
     ),
     Sign(
         "too_many_processes", Family.RUNTIME, Role.FAULT,
@@ -146,9 +146,16 @@ OCCUPIED: tuple[Sign, ...] = (
         "a port that HCCL wants is another process's: a second job on the node, or one that has not ended",
         (
             ("have already been bound",), ("listen on ip", "specific port", "fail"), ("ra socket listen start fail",),
-            ("bind fail", "have been bound already"), ("address already in use",),
+            ("bind fail", "have been bound already"),
         ),
         ("EI0019",),
+    ),
+    Sign(
+        "address_in_use",
+        Family.JOB,
+        Role.FAULT,
+        "a port of the host that the job wants is taken: by a second job, by one that has not ended, or by itself",
+        (("address already in use",), ("eaddrinuse",)),
     ),
 )  # fmt: skip
 

@@ -72,9 +72,9 @@ VERSIONS: tuple[Sign, ...] = (
             ("ascend ai software package", "not match"),
             ("mindspore version", "not match"),
             ("please upgrade the driver",),
-            ("torch_npu", "version", "mismatch"),
+            ("torch_npu", " version mismatch"),
             ("package version", "not compatible"),
-            ("version", "not match", "cann"),
+            ("cann version", "not match"),
         ),
         ("EE1015", "EI0008", "107010"),
     ),
@@ -217,14 +217,10 @@ JOB: tuple[Sign, ...] = (
         ("ERR00100", "ERR01100", "ERR02100", "ERR02200", "ERR99999"),
     ),
     Sign(
-        "python_error", Family.JOB, Role.FAULT,
-        "Python code of the job raised",
-        tuple(
-            (f"{name}error: ",)
-            for name in ("type", "value", "key", "name", "attribute", "index", "zerodivision", "filenotfound",
-                         "assertion", "syntax", "indentation", "modulenotfound", "import", "permission",
-                         "notimplemented")
-        ),
+        "python_error",
+        Family.JOB,
+        Role.FAULT,
+        "Python code of the job raised, and nothing caught it",
     ),
     Sign(
         "worker_died", Family.PLATFORM, Role.CONSEQUENCE,

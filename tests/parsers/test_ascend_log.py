@@ -101,6 +101,9 @@ def test_the_vendors_advice_is_not_an_event() -> None:
         ("EE1234: something of next year", "other_code", "EE1234"),
         ("system exception code [0xB4060007]: ModuleName [TS]", "device_exception", "b4060007"),
         ("Killed", "killed", None),
+        ("E       ValueError: shapes", "python_error", None),
+        ("[rank7]: torch.nn.modules.module.AttributeError: x", "python_error", None),
+        ("OSError: [Errno 98] Address already in use", "address_in_use", None),
         ("train.sh: line 12: 4711 Killed                  python train.py", "killed", None),
         ("RuntimeError: NPU out of memory. Tried to allocate 2.00 GiB (NPU 0)", "device_memory_short", None),
         ("[rank3]: RuntimeError: HCCL watchdog caught collective operation timeout", "collective_timeout", None),
@@ -119,6 +122,9 @@ def test_codes_and_words_make_kinds(line: str, kind: str, code: str | None) -> N
         "model EE99991 loaded",
         "loss=0.207001",
         "the user Killed the process view",
+        "WARNING: caught ValueError: x, trying again",
+        "the conversion does not match, cannot go on",
+        "The device is occupied. Please try again later.",
         "see docs of kernel_build_client.h for more",
         'grep -r "topo exchange server get socket timeout"',
     ],
@@ -130,6 +136,8 @@ def test_what_only_looks_alike_is_nothing(line: str) -> None:
 def test_a_peer_that_is_blamed_is_not_the_writer() -> None:
     text = "serverId[10.0.0.7], deviceId[0], Heartbeat Lost Occurred, Possible Reason: 1. Process has exited\n"
     assert (one(text).device_id, one(text).blames) == (None, "device 0 of 10.0.0.7")
+    remote = one("cqe error status[12] remoteIP{deviceId[6],deviceIp[192.0.2.26]}\n")
+    assert (remote.device_id, remote.blames) == (None, "device 6")
     rank = one("[ERROR] HCCL(1,p):2024-01-01-00:00:00.000.000 [a.cc:1]Execution_Error_SDMA. Remote rank: [4800]. \n")
     assert (rank.rank, rank.blames) == (None, "rank 4800")
 
