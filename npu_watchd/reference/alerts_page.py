@@ -8,7 +8,7 @@ from npu_watchd.config.limit_text import number, written
 from npu_watchd.limits import BY_NAME
 from npu_watchd.reference.fleet_alerts import JOB, FleetAlert
 from npu_watchd.reference.markdown import made, table
-from npu_watchd.reference.recordings import RANKING, RECORDINGS
+from npu_watchd.reference.recordings import FOR_DASHBOARDS, RANKING, RECORDINGS
 from npu_watchd.reference.telling import SUBJECTS, VARIES
 from npu_watchd.rules.rule import Rule
 
@@ -60,7 +60,7 @@ def alerts_page(rules: Iterable[Rule], fleet: Iterable[FleetAlert]) -> str:
         *table(_FLEET_HEAD, (_fleet_row(alert) for alert in fleet)),
         *table(("alert", "limit", "unit", "why", "source"), _fleet_limits(fleet)),
         _RECORDED,
-        *table(("series", "what"), ((f"`{one.record}`", one.what) for one in (*RECORDINGS, *RANKING))),
+        *table(("series", "what"), ((f"`{one.record}`", one.what) for one in (*RECORDINGS, *FOR_DASHBOARDS, *RANKING))),
         _RANKED,
     ]
     return "\n".join(lines) + "\n"

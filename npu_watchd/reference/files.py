@@ -13,6 +13,7 @@ from npu_watchd.reference.alerts_page import alerts_page
 from npu_watchd.reference.alerts_page_zh import alerts_page_zh
 from npu_watchd.reference.config_page import config_page, probe_defaults
 from npu_watchd.reference.fleet_alerts import FLEET_ALERTS
+from npu_watchd.reference.grafana import DASHBOARDS, dashboard_json
 from npu_watchd.reference.limits_page import limits_page
 from npu_watchd.reference.metrics_page import metrics_page
 from npu_watchd.reference.migration_page import migration_page
@@ -35,6 +36,7 @@ def files() -> dict[str, str]:
         "docs/migrate-from-npu-exporter.md": migration_page(BORROWED),
         "deploy/prometheus/npu-watchd.rules.yml": rules_file(RULES, FLEET_ALERTS),
         "deploy/prometheus/npu-watchd.rules.test.yml": tests_file(RULES),
+        **{f"deploy/grafana/{name}.json": dashboard_json(one) for name, one in DASHBOARDS.items()},
     }
 
 

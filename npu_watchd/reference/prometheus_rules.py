@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from npu_watchd import chinese
 from npu_watchd.config.values import Seconds
 from npu_watchd.reference.fleet_alerts import JOB, NAMED, FleetAlert
-from npu_watchd.reference.recordings import RANKING, RECORDINGS, Recording
+from npu_watchd.reference.recordings import FOR_DASHBOARDS, RANKING, RECORDINGS, Recording
 from npu_watchd.rules.rule import Rule
 
 LABELS = ("node", "severity", "device_id", "rdma_device", "port")
@@ -52,6 +52,7 @@ def rules_file(rules: Iterable[Rule], fleet: Iterable[FleetAlert]) -> str:
     for alert in fleet:
         lasts = None if alert.lasts is None else str(Seconds(alert.lasts.default))
         lines += _alert(alert.alert, alert.expr, lasts, {"severity": alert.severity}, fleet_annotations(alert))
+    lines += ["  - name: npu-watchd-dashboards", "    rules:", *_recordings(FOR_DASHBOARDS)]
     lines += ["  - name: npu-watchd-ranking", "    interval: 1h", "    rules:", *_recordings(RANKING)]
     return "\n".join(lines) + "\n"
 

@@ -20,7 +20,7 @@ _NO_LINK = Failure(FailureKind.STALE, "its port has no link, and the other end m
 
 
 @dataclass(frozen=True, slots=True)
-class _Counter:
+class Counter:
     """One error counter and the limit on its rate."""
 
     name: str
@@ -29,19 +29,19 @@ class _Counter:
     """Seconds that the limit is about; None: the limit is on the count in the window."""
 
 
-_HOST = (
-    _Counter("symbol_error", "symbol_errors_per_hour", 3600.0),
-    _Counter("link_error_recovery", "link_recoveries_per_minute", 60.0),
-    _Counter("port_rcv_errors", "receive_errors_per_second"),
-    _Counter("port_xmit_discards", "discards_per_second"),
-    _Counter("local_ack_timeout_err", "ack_timeouts_per_second"),
-    _Counter("local_link_integrity_errors", "integrity_errors", per_s=None),
-    _Counter("excessive_buffer_overrun_errors", "integrity_errors", per_s=None),
+HOST_COUNTERS = (
+    Counter("symbol_error", "symbol_errors_per_hour", 3600.0),
+    Counter("link_error_recovery", "link_recoveries_per_minute", 60.0),
+    Counter("port_rcv_errors", "receive_errors_per_second"),
+    Counter("port_xmit_discards", "discards_per_second"),
+    Counter("local_ack_timeout_err", "ack_timeouts_per_second"),
+    Counter("local_link_integrity_errors", "integrity_errors", per_s=None),
+    Counter("excessive_buffer_overrun_errors", "integrity_errors", per_s=None),
 )
-_NPU = (
-    _Counter("receive_fcs", "npu_crc_errors_per_second"),
-    _Counter("crc", "npu_crc_errors_per_second"),
-    _Counter("retry", "npu_retries_per_second"),
+NPU_COUNTERS = (
+    Counter("receive_fcs", "npu_crc_errors_per_second"),
+    Counter("crc", "npu_crc_errors_per_second"),
+    Counter("retry", "npu_retries_per_second"),
 )
 
 
@@ -49,7 +49,7 @@ def _errors(view: View) -> Iterable[Judgement]:
     for key, port in view.snapshot.ports.items():
         metric, label = "npu_node_rdma_port_errors_total", "counter"
         folder = f"/sys/class/infiniband/{key.rdma_device}/ports/{key.port}"
-        evidence = tuple(_climbing(view, key, metric, label, _HOST, f"cat {folder}/{{counters,hw_counters}}"))
+        evidence = tuple(_climbing(view, key, metric, label, HOST_COUNTERS, f"cat {folder}/{{counters,hw_counters}}"))
         if evidence:
             yield _climb(key, f"RDMA port {key}", evidence)
         elif port.counters is None:
@@ -59,7 +59,7 @@ def _errors(view: View) -> Iterable[Judgement]:
     for npu, device in view.devices():
         metric, label = "npu_device_roce_errors_total", "kind"
         check = f"hccn_tool -i {device.device_id} -stat -g"
-        evidence = tuple(_climbing(view, npu, metric, label, _NPU, check))
+        evidence = tuple(_climbing(view, npu, metric, label, NPU_COUNTERS, check))
         because = blind(device, "hccn_stat")
         if because is not None:
             yield Unseen(npu, because)
@@ -75,7 +75,7 @@ def _climb(key: Subject, name: str, evidence: tuple[Evidence, ...]) -> Verified:
 
 
 def _climbing(
-    view: View, key: Subject, metric: str, label: str, counters: Iterable[_Counter], check: str
+    view: View, key: Subject, metric: str, label: str, counters: Iterable[Counter], check: str
 ) -> Iterator[Evidence]:
     window_s = view.limits["port_errors_window_s"]
     for counter in counters:
@@ -163,7 +163,7 @@ TRANSPORT: tuple[Rule, ...] = (
         False,
         Action.CHECK_CABLE,
         ("rdma_counters", "hccn_stat"),
-        ("port_errors_window_s", *dict.fromkeys(counter.limit for counter in (*_HOST, *_NPU))),
+        ("port_errors_window_s", *dict.fromkeys(counter.limit for counter in (*HOST_COUNTERS, *NPU_COUNTERS))),
         "Errors or retransmissions on a port climb faster than a sound link lets them.",
         _errors,
         calm_s=600.0,
