@@ -142,7 +142,6 @@ def _variable(one: Variable) -> dict[str, Any]:
         "label": one.label,
         "type": one.kind,
         "datasource": SOURCE,
-        "definition": one.query,
         "query": {"query": one.query, "refId": f"Variable-{one.name}"},
         "regex": one.regex,
         "refresh": 2,

@@ -16,7 +16,14 @@ _ONE_A_NODE = f"topk by (cluster, node) (1, {NAME_OF}{{{_CLUSTER}}})"
 _NODES, _DEVICES = of_fleet("npu_watchd:node_verdicts:sum"), of_fleet("npu_watchd:device_verdicts:sum")
 _QUARANTINED = of_fleet("npu_watchd:node_verdicts:sum", 'state="quarantine"')
 _SHARE = next(limit for alert in FLEET_ALERTS for limit in alert.limits if limit.name == "quarantine_share")
+_KEPT = of_fleet("npu_watchd:node_quarantine:node")
+_LINK_PROBES = 'probe=~"hccn_link|ibstat"'
 _PORTS_DOWN = of_fleet("npu_watchd:roce_ports_down:sum")
+_PORTS_SEEN = (
+    f"({_PORTS_DOWN} > 0 or {_PORTS_DOWN}"
+    f" unless on (instance, job) {of_fleet('npu_watchd:blind_probes:count', _LINK_PROBES)})"
+)
+"""None down counts only where every port could be asked."""
 _FINDINGS = of_fleet("npu_watchd:finding_active:node")
 _IS_UNKNOWN, _NOT_HEALTHY = 'state="unknown"', 'state!="healthy"'
 
@@ -79,8 +86,8 @@ _TOP = (
     Panel(
         "Share in quarantine",
         Kind.SERIES,
-        "Of all nodes that Prometheus asks; the alert is NpuFleetQuarantineShare.",
-        (Query(f"sum({_QUARANTINED}) / count({of_fleet('up')})", "in quarantine"),),
+        "Of all nodes that Prometheus asks, silent ones included; the alert is NpuFleetQuarantineShare.",
+        (Query(f"(count({_KEPT}) or sum({_QUARANTINED})) / count({of_fleet('up')})", "in quarantine"),),
         "percentunit",
         10,
         8,
@@ -128,7 +135,7 @@ _WHICH = (
         Kind.STAT,
         "Ports of the NPUs and of the host that are known to be down, the 100 nodes with most; a node whose "
         "ports nobody can see is not here.",
-        (Query(f"topk(100, {_PORTS_DOWN} {_NAMED})", "{{node}}"),),
+        (Query(f"topk(100, {_PORTS_SEEN} {_NAMED})", "{{node}}"),),
         width=12,
         height=10,
         one_is_bad=True,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from npu_watchd.config.values import Seconds
 from npu_watchd.limits import BY_NAME
-from npu_watchd.reference.grafana.expressions import READS, YES, of_device, of_node
+from npu_watchd.reference.grafana.expressions import READS, YES, of_node
 from npu_watchd.reference.grafana.panel import Kind, Line, Panel, Query
 
 _CPU, _MEMORY, _IO = 'resource="cpu", kind="some"', 'resource="memory"', 'resource="io"'
 _KINDS = "{{kind}}"
+_CHOSEN_OR_NONE = 'device_id=~"$device_id|"'
+"""A table of all devices, or the host, is no device's."""
 _OOM_WINDOW = Seconds(BY_NAME["oom_window_s"].default)
 
 HOST = (
@@ -79,7 +81,7 @@ PROBES = (
         "What could be read",
         Kind.STATES,
         "Each probe's newest calls: failed where that of any chosen device did; a gap: never asked, or not supported.",
-        (Query(f"min by (probe) ({of_device('npu_watchd_probe_up')})", "{{probe}}"),),
+        (Query(f"min by (probe) ({of_node('npu_watchd_probe_up', _CHOSEN_OR_NONE)})", "{{probe}}"),),
         states=READS,
         width=12,
         height=12,
