@@ -221,6 +221,7 @@ FLEET_SHOWN: Mapping[str, object] = {
         ("hbm_double_bit", "critical", "1"),
         ("hbm_single_bit", "warning", "1"),
         ("jobs_share_device", "warning", "1"),
+        ("pcie_load", "warning", "4"),
         ("probe_blind", "warning", "1"),
         ("quarantine", "critical", "2"),
         ("roce_down", "critical", "1"),
