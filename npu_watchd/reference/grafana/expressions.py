@@ -36,6 +36,7 @@ HEALTHS = (
 LINKS = (Shown(0, "down", "red"), Shown(1, "up", "green"))
 ANSWERS = (Shown(0, "does not answer", "red"), Shown(1, "answers", "green"))
 READS = (Shown(0, "failed", "red"), Shown(1, "read", "green"))
+ONE_IS_BAD = ((None, "green"), (1, "red"))
 YES = (Shown(0, "no", "red"), Shown(1, "yes", "green"))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from npu_watchd.reference.fleet_alerts import FLEET_ALERTS
 from npu_watchd.reference.grafana.dashboard import CLUSTER, DATASOURCE, JOB_CHOICE, Dashboard, Row
-from npu_watchd.reference.grafana.expressions import NAME_OF, VERDICTS, of_fleet, to_node
+from npu_watchd.reference.grafana.expressions import NAME_OF, ONE_IS_BAD, VERDICTS, of_fleet, to_node
 from npu_watchd.reference.grafana.panel import Kind, Line, Panel, Query, Shown
 
 _NAMED = f"* on (instance, job) group_left (node) {NAME_OF}"
@@ -59,7 +59,7 @@ _TOP = (
         (Query(f"sum(1 - {of_fleet('up')})"),),
         width=4,
         height=5,
-        one_is_bad=True,
+        colours=ONE_IS_BAD,
     ),
     Panel(
         "Devices by verdict",
@@ -73,7 +73,7 @@ _TOP = (
     Panel(
         "Nodes by verdict, over time",
         Kind.SERIES,
-        "Stacked. What is missing at the top did not answer.",
+        "Of the daemons that answer, and those that do not.",
         (
             Query(f"sum by (state) ({_NODES})", "{{state}}"),
             Query(f"sum(1 - {of_fleet('up')})", "does not answer"),
@@ -81,7 +81,7 @@ _TOP = (
         width=14,
         height=8,
         coloured=(*VERDICTS, Shown(0, "does not answer", "text")),
-        custom={"stacking": {"mode": "normal", "group": "A"}, "fillOpacity": 60, "lineWidth": 0},
+        custom={"lineWidth": 2},
     ),
     Panel(
         "Share in quarantine",
@@ -138,7 +138,7 @@ _WHICH = (
         (Query(f"topk(100, {_PORTS_SEEN} {_NAMED})", "{{node}}"),),
         width=12,
         height=10,
-        one_is_bad=True,
+        colours=ONE_IS_BAD,
         custom={"textMode": "value_and_name"},
         link=_FROM_SERIES,
     ),

@@ -151,7 +151,7 @@ JOBS = (
         by_device(of_device("npu_device_jobs")),
         width=12,
         height=8,
-        custom={"fillOpacity": 60},
+        colours=((None, "text"), (1, "blue"), (2, "orange")),
     ),
     Panel(
         "Who is on it",

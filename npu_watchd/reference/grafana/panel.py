@@ -81,8 +81,8 @@ class Panel:
     """Of a table: label → heading, in this order; `Value` is the value. Labels that are not named are hidden."""
     custom: Mapping[str, Any] = field(default_factory=dict)
     """What this kind of panel has beside the rest, as Grafana names it."""
-    one_is_bad: bool = False
-    """0 is green and anything above is red, where there is a value at all."""
+    colours: tuple[tuple[float | None, str], ...] = ()
+    """From which value on a value has which colour; the first one from below any."""
     bounds: tuple[float | None, float | None] = (None, None)
     link: tuple[str, str] | None = None
     """Title and address behind each value, or behind a table's first column."""
@@ -98,7 +98,7 @@ def panel_json(panel: Panel, at: tuple[int, int], number_: int) -> dict[str, Any
         "datasource": SOURCE,
         "gridPos": {"x": at[0], "y": at[1], "w": panel.width, "h": panel.height},
         "targets": [_target(panel.kind, *pair) for pair in zip(panel.queries, "ABCDEFGH", strict=False)],
-        "transformations": [_organized(panel)] if panel.kind is Kind.TABLE else [],
+        "transformations": _columns(panel) if panel.kind is Kind.TABLE else [],
         "fieldConfig": {"defaults": _defaults(panel), "overrides": list(_overrides(panel))},
         "options": _OPTIONS[panel.kind] | ({} if panel.kind in _BY_FIELD else dict(panel.custom)),
     }
@@ -202,22 +202,22 @@ def _links(panel: Panel) -> dict[str, Any]:
 
 
 def _steps(panel: Panel) -> list[dict[str, Any]]:
-    if panel.one_is_bad:
-        return [{"value": None, "color": "green"}, {"value": 1, "color": "red"}]
+    if panel.colours:
+        return [{"value": value, "color": colour} for value, colour in panel.colours]
     base: list[dict[str, Any]] = [{"value": None, "color": "transparent" if panel.lines else "text"}]
     drawn = {line.value: line.colour for line in panel.lines}
     return base + [{"value": value, "color": colour} for value, colour in sorted(drawn.items())]
 
 
-def _organized(panel: Panel) -> dict[str, Any]:
-    return {
-        "id": "organize",
-        "options": {
-            "excludeByName": {"Time": True, **({} if "Value" in panel.columns else {"Value": True})},
-            "indexByName": {label: at for at, label in enumerate(panel.columns)},
-            "renameByName": dict(panel.columns),
+def _columns(panel: Panel) -> list[dict[str, Any]]:
+    order = {label: at for at, label in enumerate(panel.columns)}
+    return [
+        {"id": "filterFieldsByName", "options": {"include": {"names": list(panel.columns)}}},
+        {
+            "id": "organize",
+            "options": {"excludeByName": {}, "indexByName": order, "renameByName": dict(panel.columns)},
         },
-    }
+    ]
 
 
 def _overrides(panel: Panel) -> Iterator[dict[str, Any]]:
@@ -228,7 +228,12 @@ def _overrides(panel: Panel) -> Iterator[dict[str, Any]]:
         if panel.link is not None:
             yield _override(next(iter(panel.columns.values())), _links(panel))
     for one in panel.coloured:
-        yield _override(one.text, {"color": {"mode": "fixed", "fixedColor": one.colour}})
+        if panel.kind is Kind.STAT:
+            # None in quarantine must not shine red.
+            steps = [{"value": None, "color": "transparent"}, {"value": 1, "color": one.colour}]
+            yield _override(one.text, {"thresholds": {"mode": "absolute", "steps": steps}})
+        else:
+            yield _override(one.text, {"color": {"mode": "fixed", "fixedColor": one.colour}})
 
 
 def _override(name: str, properties: Mapping[str, Any]) -> dict[str, Any]:
