@@ -79,7 +79,7 @@ _TOP = (
         ),
         width=5,
         height=4,
-        custom={"colorMode": "none"},
+        custom={"colorMode": "none", "textMode": "value_and_name"},
     ),
     Panel(
         "Versions",

@@ -141,7 +141,7 @@ _CUSTOM: Mapping[Kind, dict[str, Any]] = {
         "axisSoftMin": 0,
     },
     Kind.STATES: {"fillOpacity": 80, "lineWidth": 0, "spanNulls": False},
-    Kind.TABLE: {"align": "auto", "cellOptions": {"type": "auto"}, "filterable": True},
+    Kind.TABLE: {"align": "auto", "minWidth": 60, "cellOptions": {"type": "auto"}, "filterable": True},
 }
 
 
