@@ -24,7 +24,7 @@ _MOST_EVENTS = 20_000
 _NARROWEST, _WIDEST = 60, 160
 
 
-@click.command()
+@click.command(short_help="Why a training job died: causes by evidence.")
 @click.argument("logs", metavar="[LOG ...]", nargs=-1, type=click.Path(path_type=Path))
 @click.option(
     "--since", default="6h", show_default=True, help="How far back to look for logs and in the journal; or a date."

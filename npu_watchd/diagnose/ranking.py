@@ -161,7 +161,8 @@ def _ranked(cause: Cause, points: list[Point], groups: Mapping[Point, str], inci
         had = strongest.get(groups[point])
         if had is None or point.strength > had.strength:
             strongest[groups[point]] = point
-    score = 1.0 - prod(1.0 - point.strength for point in strongest.values())
+    # Sorted: a product of the same numbers in another order may round to another hundredth.
+    score = 1.0 - prod(sorted(1.0 - point.strength for point in strongest.values()))
     against = [
         Point(_WORDS[name], "npu-watchd status", None, AGAINST[name][cause])
         for name in sorted(incident.well)
