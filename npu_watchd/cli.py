@@ -131,7 +131,7 @@ def parse(kind: str, file: Path | None) -> None:
       npu-smi-block npu-smi-proc-mem
       hccn-link hccn-link-stat hccn-stat hccn-speed hccn-net-health hccn-optical
       ibstat rdma-link aer lspci perf-stat pcm-pcie cgroup
-      ascend-log
+      ascend-log version-info
     """  # noqa: D301  # \b is a sign for click, not text
     import msgspec
 
@@ -171,6 +171,7 @@ def _kinds() -> Mapping[str, Callable[[str], object]]:
         perf_stat,
         process_memory,
         rdma_link,
+        versions,
     )
 
     return {
@@ -195,6 +196,7 @@ def _kinds() -> Mapping[str, Callable[[str], object]]:
         "pcm-pcie": pcm.parse,
         "cgroup": cgroup.parse,
         "ascend-log": ascend_log.parse,
+        "version-info": versions.parse,
     }
 
 

@@ -54,6 +54,7 @@ _NEWS_S = 0.5
 _NEED_RESTART = (
     *("web.listen", "web.config_file", "engine.tool_share", "fabric.exclude_devices"),
     *("paths.state_dir", "paths.runtime_dir", "paths.npu_tool_log", "paths.sysfs", "paths.procfs"),
+    *("paths.etc", "paths.ascend", "paths.python"),
 )
 """Keys that are read once, at the start."""
 _LAST_ACT_S = 2.0

@@ -27,6 +27,7 @@ from npu_watchd.sources.probes import DEFAULTS, OPT_IN
 from npu_watchd.sources.process_places import PlaceFinder, PlaceSweep
 from npu_watchd.sources.process_round import ProcessRound
 from npu_watchd.sources.rounds import Pace
+from npu_watchd.sources.versions import VersionRound
 
 _SHORTEST_REST_S, _LONGEST_REST_S = 0.02, 5.0
 """Of a lane with nothing due. It sleeps until something is, since each waking costs more than the look itself; but not
@@ -104,11 +105,14 @@ class Lanes:
         places = PlaceSweep(PlaceFinder(Path(settings.paths.procfs)), lambda: clock().mono_s)
         processes = ProcessRound(jobs, self.board.processes, lambda: clock().mono_s, places)
         host = HostRound(Path(settings.paths.procfs), Path(settings.paths.dev), lambda: clock().mono_s)
+        paths = settings.paths
+        installed = VersionRound(paths.ascend, paths.etc, tuple(paths.python), lambda: clock().mono_s)
         reads = {
             **fabric.reads(),
             "pcie_load": load.read,
             "processes": processes.read,
             "host": host.read,
+            "versions": installed.read,
         }
         self._files = FileLane(reads, self.board, clock)
         self._files.take(self._paces)

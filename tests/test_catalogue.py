@@ -39,7 +39,7 @@ CONTRACT: dict[str, tuple[str, str]] = {
     "npu_device_processes": ("device_id", "gauge"),
     "npu_device_hccs_errors_total": ("device_id, link", "counter"),
     "npu_device_hccs_retries_total": ("device_id, link", "counter"),
-    "npu_node_info": ("node, driver, npu_smi, firmware", "gauge"),
+    "npu_node_info": ("node, driver, npu_smi, firmware, cann, frameworks", "gauge"),
     "npu_node_log_events_total": ("kind, code, device_id", "counter"),
     "npu_node_pressure_ratio": ("resource, kind", "gauge"),
     "npu_node_oom_kills_total": ("", "counter"),

@@ -49,6 +49,7 @@ PERIODS_S = {
     "pcie_aer": 30.0,
     "processes": 15.0,
     "host": 15.0,
+    "versions": 3600.0,
 }
 LIMIT_S = 20.0
 

@@ -49,6 +49,7 @@ COMMANDS = {
     "NpuOutsideVisibleDevices": "tr '\\0' '\\n' </proc/PID/environ | grep DEVICE",
     "NpuHostContention": "cat /proc/pressure/cpu",
     "NpuHostOutOfMemory": "grep oom_kill /proc/vmstat",
+    "NpuVersionMismatch": "cat /usr/local/Ascend/driver/version.info",
     "NpuToolWedged": "ps -eo pid,stat,wchan:32,args",
     "NpuProbeBlind": "npu-smi info",
     "NpuQuarantineRecommended": "npu-watchd explain device N",

@@ -14,11 +14,14 @@ _SMI = "npu-smi info"
 
 def _node_info(outcome: Outcome) -> Iterable[Sample]:
     snapshot = outcome.snapshot
+    installed = snapshot.installed
     labels = {
         "node": snapshot.node,
         "driver": snapshot.driver_version or "",
         "npu_smi": snapshot.tool_version or "",
         "firmware": snapshot.firmware_version or "",
+        "cann": ", ".join(installed.cann_versions) if installed else "",
+        "frameworks": ", ".join(installed.frameworks) if installed else "",
     }
     return ((labels, 1.0),)
 
@@ -73,7 +76,7 @@ NODE_FAMILIES: tuple[NodeFamily, ...] = (
         "npu_node_info",
         _G,
         "The node and its versions; the only series with the node's name.",
-        ("node", "driver", "npu_smi", "firmware"),
+        ("node", "driver", "npu_smi", "firmware", "cann", "frameworks"),
         _node_info,
     ),
     NodeFamily(

@@ -56,6 +56,20 @@ class PathsSection(Section, frozen=True):
     npu_tool_log: Annotated[
         Path, about("npu-smi's own error log: it names the sub-queries whose failure the table hides.")
     ] = Path("/var/log/nputools_LOG_ERR.log")
+    etc: Annotated[Path, about("Where `ascend_install.info` and `hccn.conf` are.")] = Path("/etc")
+    ascend: Annotated[Path, about("Where driver, firmware and CANN are installed: their version files are read.")] = (
+        Path("/usr/local/Ascend")
+    )
+    python: Annotated[
+        tuple[Glob, ...], about("Folders of Python packages in which frameworks are looked for; nothing is imported.")
+    ] = (
+        Glob("/usr/local/lib/python3*/site-packages"),
+        Glob("/usr/local/lib/python3*/dist-packages"),
+        Glob("/usr/local/python3*/lib/python3*/site-packages"),
+        Glob("/usr/lib/python3*/site-packages"),
+        Glob("/usr/lib/python3/dist-packages"),
+        Glob("/usr/local/Ascend/*/latest/python/site-packages"),
+    )
 
 
 class EngineSection(Section, frozen=True):
@@ -124,7 +138,7 @@ class ProbesSection(Section, frozen=True):
     host: Annotated[ProbeSettings, about("Pressure, memory, shared memory, tasks and OOM kills of the host.")] = _OWN
     kernel_log: Annotated[ProbeSettings, about("/dev/kmsg.", used=False)] = _OWN
     app_log: Annotated[ProbeSettings, about("The files of `[logs]`.", used=False)] = _OWN
-    versions: Annotated[ProbeSettings, about("Version files of driver, firmware, CANN.", used=False)] = _OWN
+    versions: Annotated[ProbeSettings, about("Version files of driver, firmware, CANN and Python packages.")] = _OWN
 
 
 PROBE_NAMES = ProbesSection.__struct_fields__

@@ -24,6 +24,7 @@ from npu_watchd.model.reading import NOT_READ_YET, Failure, FailureKind, Reading
 from npu_watchd.model.records import Board as BoardRecord
 from npu_watchd.model.records import CardList, DeviceMap, InfoTable
 from npu_watchd.model.snapshot import Port, Snapshot
+from npu_watchd.model.versions import Installed
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class Watch:
 
 
 _FABRIC = ("ibstat", "rdma_counters", "pcie_load")  # pcie_load: only where it is measured by socket
-_NODE_PROBES = ("npu_info", "npu_map", "npu_list", "host", *_FABRIC)
+_NODE_PROBES = ("npu_info", "npu_map", "npu_list", "host", "versions", *_FABRIC)
 
 
 class Board:
@@ -176,6 +177,7 @@ class Board:
             table = info if isinstance(info, InfoTable) else None
             ids = self._roster.device_ids()
             host = self._readings.fresh("host", NODE, now, period_s)
+            installed = self._readings.fresh("versions", NODE, now, period_s)
             devices = {
                 key: device_of(self._facts(key, ids[key], table, now, period_s)) for key in self._roster.members()
             }
@@ -192,6 +194,7 @@ class Board:
                 ports=self._seen_ports(now, period_s),
                 pcie_sockets=self._sockets(now, period_s),
                 host=host if isinstance(host, Host) else None,
+                installed=installed if isinstance(installed, Installed) else None,
                 oom_kills=self._oom_kills.shown(now.mono_s, uptime_s(self._readings, now)),
                 warnings=(*self._warnings(table), *self._trouble.warnings(now)),
                 blind=self._node_blind(now, period_s),

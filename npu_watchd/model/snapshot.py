@@ -15,6 +15,7 @@ from npu_watchd.model.pcie import PcieErrors, PcieLink, PcieLoad, SocketPcieLoad
 from npu_watchd.model.reading import Failure, Tick
 from npu_watchd.model.records import Hccs, MemoryErrors, PcieLinkErrors, ProcessRow
 from npu_watchd.model.verdict import Verdict
+from npu_watchd.model.versions import Installed
 
 HEALTH_STATES = ("ok", "warning", "alarm", "critical", "unknown")
 
@@ -212,6 +213,8 @@ class Snapshot:
     """By socket, on a node that can measure PCIe load in no other way; (): another way, none, or not read."""
     host: Host | None = None
     """None: not read, or it could not be; `blind` says why."""
+    installed: Installed | None = None
+    """Versions of driver, firmware, CANN and frameworks; None: not read, or it could not be; `blind` says why."""
     oom_kills: tuple[OomKill, ...] = ()
     """Whom the kernel killed for want of memory, as far as its log goes back; oldest first, the newest some hundred."""
     warnings: tuple[str, ...] = ()

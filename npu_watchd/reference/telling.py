@@ -31,6 +31,7 @@ SUBJECTS: Mapping[str, tuple[str, ...]] = {
     "outside_visible_devices": (DEVICE,),
     "host_contention": (NODE,),
     "host_oom": (NODE,),
+    "version_mismatch": (NODE,),
     "tool_wedged": (NODE,),
     "probe_blind": (NODE, DEVICE),
     "quarantine": (DEVICE, NODE),

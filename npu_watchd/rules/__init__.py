@@ -15,16 +15,17 @@ from npu_watchd.rules.quarantine import QUARANTINE
 from npu_watchd.rules.rule import Rule
 from npu_watchd.rules.thermal import THERMAL
 from npu_watchd.rules.transport import TRANSPORT
+from npu_watchd.rules.versions import VERSIONS
 from npu_watchd.rules.visible_devices import VISIBLE_DEVICES
 
 RULES: tuple[Rule, ...] = (
     *(*PRESENCE, *HEALTH, *ECC, *THERMAL, *PCIE, *LINK, *TRANSPORT),
-    *(*CONTENTION, *HCCL, *VISIBLE_DEVICES, *HOST, *BLINDNESS),
+    *(*CONTENTION, *HCCL, *VISIBLE_DEVICES, *HOST, *VERSIONS, *BLINDNESS),
     QUARANTINE,
 )
 """Every rule, in the order of DESIGN 8."""
 BLINDING: frozenset[str] = frozenset(rule.id for rule in BLINDNESS)
 """Their findings make a verdict unknown, not worse."""
-CIRCUMSTANCES: frozenset[str] = frozenset(rule.id for rule in (*CONTENTION, *HCCL, *VISIBLE_DEVICES, *HOST))
-"""Their findings are about who uses a device or the host, and say nothing against it."""
+CIRCUMSTANCES: frozenset[str] = frozenset(rule.id for rule in (*CONTENTION, *HCCL, *VISIBLE_DEVICES, *HOST, *VERSIONS))
+"""Their findings are about who uses a device or the host, or about its software, and say nothing against it."""
 RULE_IDS: frozenset[str] = frozenset(rule.id for rule in RULES)

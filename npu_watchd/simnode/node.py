@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import npu_watchd
-from npu_watchd.simnode import holders, kernel_log, procfs, scenario_file
+from npu_watchd.simnode import holders, kernel_log, procfs, scenario_file, software
 from npu_watchd.simnode.error_log import FILE as ERROR_LOG
 from npu_watchd.simnode.installed import NODE_FILE, Installed, read, to_text, wall_clock
 from npu_watchd.simnode.scenario import Scenario
@@ -56,6 +56,9 @@ def install(
     for tool in TOOLS:
         (directory / "bin" / tool).unlink(missing_ok=True)
     now = installed.state_at(wall_clock())
+    for name, text in software.files(now).items():
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
+        (directory / name).write_text(text, encoding="utf-8")
     if loaded.real_processes:
         _make_holders(directory, now)
     for tool in installed_on(now):
@@ -180,6 +183,9 @@ dev = {text(directory / "dev")}
 state_dir = {text(directory / "state")}
 runtime_dir = {text(directory / "run")}
 npu_tool_log = {text(directory / ERROR_LOG)}
+etc = {text(directory / "etc")}
+ascend = {text(directory / "ascend")}
+python = [{text(directory / "python/*/site-packages")}]
 
 [web]
 listen = [{", ".join(text(address) for address in listen)}]

@@ -1,4 +1,4 @@
-"""What is read from files, each round in its period and within its deadline: ports, PCIe paths, processes, the host."""
+"""What is read from files, each round in its period and deadline: ports, PCIe, processes, the host, versions."""
 
 from __future__ import annotations
 
@@ -45,6 +45,7 @@ FILE_PROBES: tuple[FileProbe, ...] = (
     FileProbe("pcie_load", 30, 5),
     FileProbe("processes", 15, None),
     FileProbe("host", 15, None),
+    FileProbe("versions", 3600, None),
 )
 
 Read = Callable[[float], Results]

@@ -14,9 +14,10 @@ from tests.scenarios.site import Site
 from tests.scenarios.stagehand import play
 from tests.scenarios.stories import FAULT_STORIES, UGLY_STORIES
 from tests.scenarios.ugly import UGLY
+from tests.scenarios.version_faults import VERSION_FAULTS, VERSION_UGLY
 
-FAULT_CASES: tuple[Case, ...] = (*FAULTS, *HCCL_FAULTS, *HOST_FAULTS, *FAULT_STORIES)
-HEALTHY_CASES: tuple[Case, ...] = (*UGLY, *HCCL_UGLY, *HOST_UGLY, *UGLY_STORIES)
+FAULT_CASES: tuple[Case, ...] = (*FAULTS, *HCCL_FAULTS, *HOST_FAULTS, *VERSION_FAULTS, *FAULT_STORIES)
+HEALTHY_CASES: tuple[Case, ...] = (*UGLY, *HCCL_UGLY, *HOST_UGLY, *VERSION_UGLY, *UGLY_STORIES)
 CASES: tuple[Case, ...] = (*FAULT_CASES, *HEALTHY_CASES)
 
 

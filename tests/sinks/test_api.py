@@ -18,6 +18,7 @@ from npu_watchd.model.reading import Failure, FailureKind
 from npu_watchd.model.records import Hccs, MemoryErrors, PcieLinkErrors
 from npu_watchd.model.snapshot import Identity, Memory, NpuPort, Outcome, ProbeState, ProbeTally
 from npu_watchd.model.verdict import Reason, State, Verdict
+from npu_watchd.model.versions import Installed, Packages, VersionFile, VersionSpan
 from npu_watchd.sinks.web.api import snapshot_json
 from npu_watchd.sinks.web.app import PATHS
 from tests.sinks.build import AT, TIMEOUT, device, outcome, process, tool_missing
@@ -105,6 +106,12 @@ def example() -> Outcome:
             load=TaskLoad(9, 3120),
             tasks_max=4_194_304,
             uptime_s=86_400.0,
+        ),
+        installed=Installed(
+            driver=VersionFile(
+                "version.info", version="24.1.rc2", compatible_firmware=(VersionSpan("7.0.0", "7.9.99"),)
+            ),
+            packages=(Packages("/usr/lib/python3.9/site-packages", {"mindspore": "2.4.1"}),),
         ),
         oom_kills=(
             OomKill(61201, "ccec", OomScope.CGROUP, 86_000.0, "/job_4711", 1007, Belonging.JOB, SLURM, ago_s=60.0),

@@ -15,6 +15,7 @@ from npu_watchd.model.records import Hccs, MemoryErrors, ProcessRow
 from npu_watchd.model.snapshot import Device, NpuPort, Outcome, Port, ProbeState, ProbeTally
 from npu_watchd.sinks.web.findings import finding_document
 from npu_watchd.sinks.web.host import host_document, oom_kill_document
+from npu_watchd.sinks.web.installed import installed_document
 from npu_watchd.sinks.web.jobs import jobs_document
 from npu_watchd.sinks.web.verdicts import verdict_document
 
@@ -51,6 +52,7 @@ def snapshot_document(outcome: Outcome) -> Document:
         "findings": [finding_document(finding) for finding in outcome.findings],
         "pcie_sockets": [_pcie_socket(load) for load in snapshot.pcie_sockets],
         "host": None if snapshot.host is None else host_document(snapshot.host),
+        "installed": None if snapshot.installed is None else installed_document(snapshot.installed),
         "oom_kills": [oom_kill_document(kill, snapshot.at.wall_s) for kill in snapshot.oom_kills],
         "warnings": list(snapshot.warnings),
         "blind": _failures(snapshot.blind),

@@ -1,0 +1,1 @@
+"""Which versions of driver, CANN and frameworks belong together, by the vendor's own tables."""
