@@ -17,6 +17,7 @@ from npu_watchd.cli_diagnose import diagnose
 from npu_watchd.cli_gate import check
 from npu_watchd.cli_journal import events, explain
 from npu_watchd.cli_people import COMMANDS
+from npu_watchd.cli_preflight import preflight
 from npu_watchd.cli_status import completion, status
 from npu_watchd.command import BAD_CONFIG, FAILED, OK, complain, config_option, load, probe_defaults
 
@@ -275,5 +276,5 @@ def reference(check: bool) -> None:
     sys.exit(regenerate(check=check))
 
 
-for command in (status, events, explain, check, diagnose, completion, *COMMANDS):
+for command in (status, events, explain, check, diagnose, preflight, completion, *COMMANDS):
     main.add_command(command)

@@ -192,3 +192,17 @@ class Limits:
 def unknown(names: Mapping[str, object]) -> Iterator[str]:
     """Those that are no limit of ours."""
     return (name for name in names if name not in BY_NAME)
+
+
+PREFLIGHT_LIMITS: tuple[Limit, ...] = (
+    Limit("compile_children", 24, "count", "MS_BUILD_PROCESS_NUM is 1 to 24; not set, the most counts.", "MindSpore"),
+    Limit(
+        "compile_child_bytes", 512 * 1024**2, "bytes", "A process of the operator compiler holds so much.", ASSUMPTION
+    ),
+    Limit(
+        "shm_bytes_per_device", 1024**3, "bytes", "Data loaders and HCCL pass their data on in /dev/shm.", ASSUMPTION
+    ),
+    Limit("open_files", 4096, "count", "A rank opens files, sockets and devices by the hundred.", ASSUMPTION),
+    Limit("tasks_per_device", 512, "count", "A rank's threads, beside its compile children.", ASSUMPTION),
+)
+"""Of `preflight`, which only warns by them."""

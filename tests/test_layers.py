@@ -47,6 +47,8 @@ FREE = {
     "cli_journal",
     "cli_people",
     "cli_status",
+    "cli_preflight",
+    "cli_bundle",
     "control",
     "lease",
     "live",

@@ -221,6 +221,20 @@ class RulesSection(Section, frozen=True):
     ] = ()
 
 
+class PreflightSection(Section, frozen=True):
+    stress: Annotated[
+        tuple[Name, ...],
+        about(
+            "The vendor's test for `preflight --stress`, word by word; `{devices}` becomes `0,1,2`.",
+            unset="no test",
+            example=(Name("ascend-dmi"), Name("--dg"), Name("-i"), Name("{devices}")),
+        ),
+    ] = ()
+    stress_timeout_s: Annotated[Seconds, about("After so long it is ended, and counts as unknown.")] = msgspec.field(
+        default=Seconds(1800), name="stress_timeout"
+    )
+
+
 class CodesSection(Section, frozen=True):
     file: Annotated[
         Path | None,
@@ -271,6 +285,7 @@ class Sections(Section, frozen=True):
     ] = {}  # noqa: RUF012  # msgspec gives each its own
     rules: Annotated[RulesSection, about("Which rules are judged.")] = RulesSection()
     codes: Annotated[CodesSection, about("The chips' error codes.")] = CodesSection()
+    preflight: Annotated[PreflightSection, about("The checklist before a job.")] = PreflightSection()
     logs: Annotated[LogsSection, about("Where `npu-watchd diagnose` looks for the newest logs.")] = LogsSection()
     metrics: Annotated[MetricsSection, about("What `/metrics` holds.")] = MetricsSection()
 

@@ -1,1 +1,1 @@
-"""Why a training job died: clues from logs, journal and daemon, weighed; no guess where they do not suffice."""
+"""Why a job died, whether the next one may start, and what the vendor's support asks for."""
