@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from npu_watchd import __version__
+from npu_watchd.cli_bundle import bundle
 from npu_watchd.cli_diagnose import diagnose
 from npu_watchd.cli_gate import check
 from npu_watchd.cli_journal import events, explain
@@ -276,5 +277,5 @@ def reference(check: bool) -> None:
     sys.exit(regenerate(check=check))
 
 
-for command in (status, events, explain, check, diagnose, preflight, completion, *COMMANDS):
+for command in (status, events, explain, check, diagnose, preflight, bundle, completion, *COMMANDS):
     main.add_command(command)
