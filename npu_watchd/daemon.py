@@ -23,6 +23,7 @@ from npu_watchd.codes.overrides import OverridesError
 from npu_watchd.control import ControlSocket
 from npu_watchd.docket import Docket
 from npu_watchd.herald import Herald
+from npu_watchd.incidents import IncidentSocket
 from npu_watchd.lanes import Lanes, node_name
 from npu_watchd.lease import Lease
 from npu_watchd.log_look import LogLook
@@ -104,6 +105,7 @@ class Daemon:
         self._control = ControlSocket(
             settings.paths.runtime_dir, self._docket, clock, self._warn, lambda: self._hurry_cycle(0.0)
         )
+        self._incidents = IncidentSocket(settings.paths.runtime_dir, self._docket.note, clock, self._warn)
         self._herald = Herald(log)
         self._web = WebServer(
             tuple(settings.web.listen),
@@ -165,6 +167,7 @@ class Daemon:
         # Not jobs: a lane's look costs some ten microseconds, and APScheduler's planning of one half a millisecond.
         self._lanes.start(self._worked, self._lane_failed)
         self._control.open()
+        self._incidents.open()
 
     def _keep_watch(self, woken: socket.socket) -> None:
         """Until told to stop: see the clock jump, and take a new config."""
@@ -196,6 +199,7 @@ class Daemon:
         self._warden.join(_LAST_ACT_S)
         self._web.stop()
         self._control.close()
+        self._incidents.close()
         self._docket.close()
         self._files.remove()
         self._log.info("stopped")

@@ -50,6 +50,7 @@ FREE = {
     "cli_preflight",
     "cli_bundle",
     "control",
+    "incidents",
     "lease",
     "live",
     "log_look",
@@ -61,7 +62,7 @@ FREE = {
 ONLY_HERE = {
     "subprocess": ("sources/runner.py", "simnode/"),
     "apscheduler": ("daemon.py",),
-    "time": ("daemon.py", "gate.py"),
+    "time": ("daemon.py", "gate.py", "resilient/"),
     "prometheus_client": ("sinks/",),
     "npu_watchd.simnode": ("simnode/", "cli.py"),
 }
