@@ -42,7 +42,13 @@ def test_the_wheel_holds_the_whole_package_and_nothing_else(wheel: zipfile.ZipFi
 
 
 @pytest.mark.parametrize(
-    "data", ["npu_watchd/simnode/scenarios/", "npu_watchd/sinks/web/static/", "npu_watchd/codes/codes.tsv"]
+    "data",
+    [
+        "npu_watchd/simnode/scenarios/",
+        "npu_watchd/sinks/web/static/",
+        "npu_watchd/codes/codes.tsv",
+        "npu_watchd/compatibility/",
+    ],
 )
 def test_the_wheel_holds_the_data_files(wheel: zipfile.ZipFile, data: str) -> None:
     assert [name for name in wheel.namelist() if name.startswith(data)]

@@ -29,6 +29,8 @@ def files(scenario: Scenario, t_s: float, up_s: float) -> dict[str, str]:
         "vmstat": f"nr_free_pages {available_kib // 4}\noom_kill {killed(scenario, t_s)}\nswap_ra 0\n",
         "loadavg": f"8.12 8.40 8.33 {_RUNNABLE}/{_TASKS} 64021\n",
         "sys/kernel/pid_max": f"{_PID_MAX}\n",
+        "sys/net/ipv4/ip_local_port_range": "32768\t60999\n",
+        "sys/net/ipv4/ip_local_reserved_ports": "60000-60031\n",
     }
 
 

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from npu_watchd.diagnose.redaction import Redactor
 
+HOME = "/home"
+
 
 def redacted(text: str) -> str:
     return Redactor(hosts=["node17", "node17.example.org"], users=["alice"]).redact(text)
@@ -21,7 +23,7 @@ def redacted(text: str) -> str:
         ("listen on [fe80::1ff:fe23:4567:890a]:443", "listen on [<ip-1>]:443"),
         ("link 00:1b:44:11:3a:b7 up", "link <mac-1> up"),
         ("on node17.example.org (node17)", "on <host-1> (<host-2>)"),
-        ("/home/bob/train.py of alice", "/home/<user-1>/train.py of <user-2>"),
+        (f"{HOME}/bob/train.py of alice", f"{HOME}/<user-1>/train.py of <user-2>"),
         ('"user": "carol"', '"user": "<user-1>"'),
         ("Serial Number                  : 2106030ABC", "Serial Number                  : <serial-1>"),
         ('"serial_number":"0F4E"', '"serial_number":"<serial-1>"'),
