@@ -5,16 +5,16 @@ from __future__ import annotations
 from npu_watchd.simnode.state import NodeState
 
 CANN, CANN_INNER = "8.0.RC3", "7.5.0.1.129"
-FIRMWARE = "7.1.0.11.220"
 _PARTS = ("runtime", "compiler", "hccl", "opp", "toolkit")
 
 
 def files(node: NodeState) -> dict[str, str]:
     """Paths below the node's folder."""
+    firmware = next((card.firmware for card in node.cards), "7.1.0.11.220")
     running = "".join(f"{part}_running_version=[{CANN_INNER}:{CANN}]\n" for part in _PARTS)
     return {
         "ascend/driver/version.info": f"Version={node.driver_version}\ncompatible_version_fw=[7.0.0,7.9.99]\n",
-        "ascend/firmware/version.info": f"Version={FIRMWARE}\nfirmware_version=1.0\n",
+        "ascend/firmware/version.info": f"Version={firmware}\nfirmware_version=1.0\n",
         "ascend/ascend-toolkit/latest/version.cfg": f"# version: 1.0\n{running}",
         "etc/hccn.conf": _hccn(node),
     }
