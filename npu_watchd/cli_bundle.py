@@ -33,7 +33,7 @@ _VARIABLE = re.compile(
 )
 
 
-@click.command()
+@click.command(short_help="An archive for the vendor's support, redacted.")
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Default: npu-watchd-TIME.tar.gz")
 @config_option
 @click.pass_obj

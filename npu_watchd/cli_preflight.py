@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _MOST_ID = 1023
 
 
-@click.command()
+@click.command(short_help="The checklist before a job.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document: result, exit_code, checks.")
 @click.option("--devices", metavar="0-7", help="Only these device_ids, as 0-3,6. Without it: all of the node.")
 @click.option("--exclusive", is_flag=True, help="A device that somebody uses fails; otherwise it is a warning.")

@@ -102,9 +102,7 @@ class Daemon:
         self._log_look = LogLook(settings, self._lanes, clock)
         self._files = RuntimeFiles(settings.paths.runtime_dir)
         self._lease = Lease((settings.paths.state_dir, settings.paths.runtime_dir))
-        self._control = ControlSocket(
-            settings.paths.runtime_dir, self._docket, clock, self._warn, lambda: self._hurry_cycle(0.0)
-        )
+        self._control = ControlSocket(settings.paths.runtime_dir, self._docket, clock, self._warn, self._hurry_cycle)
         self._incidents = IncidentSocket(settings.paths.runtime_dir, self._docket.note, clock, self._warn)
         self._herald = Herald(log)
         self._web = WebServer(
@@ -207,7 +205,7 @@ class Daemon:
     def _worked(self, probe: str) -> None:
         if self._published is None:
             if probe == "npu_info":
-                self._hurry_cycle(0.0)
+                self._hurry_cycle()
         elif (news := self._board.news()) != self._heard:
             self._heard = news
             self._hurry_cycle(_NEWS_S)
@@ -216,7 +214,7 @@ class Daemon:
         """A fault of ours must not end a lane: it is logged, and the next turn comes."""
         self._log.error("lane_failed", error=str(error), exc_info=error)
 
-    def _hurry_cycle(self, within_s: float) -> None:
+    def _hurry_cycle(self, within_s: float = 0.0) -> None:
         """Never later than it would come anyway, so that news upon news cannot put it off."""
         soon = _now() + timedelta(seconds=within_s)
         if self._scheduler.get_job("cycle").next_run_time > soon:
