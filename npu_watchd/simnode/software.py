@@ -11,9 +11,11 @@ _PARTS = ("runtime", "compiler", "hccl", "opp", "toolkit")
 def files(node: NodeState) -> dict[str, str]:
     """Paths below the node's folder."""
     firmware = next((card.firmware for card in node.cards), "7.1.0.11.220")
+    major = firmware.partition(".")[0]
+    takes = f"[{major}.0.0,{major}.99.99]"
     running = "".join(f"{part}_running_version=[{CANN_INNER}:{CANN}]\n" for part in _PARTS)
     return {
-        "ascend/driver/version.info": f"Version={node.driver_version}\ncompatible_version_fw=[7.0.0,7.9.99]\n",
+        "ascend/driver/version.info": f"Version={node.driver_version}\ncompatible_version_fw={takes}\n",
         "ascend/firmware/version.info": f"Version={firmware}\nfirmware_version=1.0\n",
         "ascend/ascend-toolkit/latest/version.cfg": f"# version: 1.0\n{running}",
         "etc/hccn.conf": _hccn(node),
