@@ -6,7 +6,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-stack test test-install test-k8s check bench fix wheelhouse screenshots
+.PHONY: help demo demo-stack test test-install test-k8s check bench fix wheelhouse screenshots dashboard-types
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -55,6 +55,9 @@ fix: $(VENV)/.dev ## format, mend what lint can mend, make the generated docs an
 test-install: $(VENV)/.dev ## the tar of `make wheelhouse` on a node without network, in a container; as root
 	@tools/debian_packages.sh $(DEBIAN_PACKAGES)
 	@NPU_WATCHD_TEST_INSTALL=1 $(BIN)/python -m pytest -n 0 tests/test_install.py
+
+dashboard-types: ## the dashboards against the types of Grafana's own schema; takes Node.js and some npm packages
+	@tools/dashboard_types/check.sh
 
 screenshots: $(VENV)/.dev ## the dashboards as pictures in .screenshots/; takes Node.js, chromium and 460 MB of npm packages, once
 	@cd tools/screenshots && { [ -d node_modules ] || npm install --ignore-scripts --no-package-lock --no-audit --no-fund; }

@@ -149,15 +149,13 @@ def _variable(one: Variable) -> dict[str, Any]:
         "multi": one.several,
         "includeAll": one.all_value is not None,
         **({} if one.all_value is None else {"allValue": one.all_value}),
-        "current": _current(one),
+        **_current(one),
     }
 
 
 def _current(one: Variable) -> dict[str, Any]:
-    if one.all_value is not None:
-        return {"text": ["All"], "value": ["$__all"]} if one.several else {"text": "All", "value": "$__all"}
-    if one.default is None:
+    """What is chosen at first; nothing where Grafana is to take the first that its query finds."""
+    text, value = ("All", "$__all") if one.all_value is not None else (one.default, one.default)
+    if text is None:
         return {}
-    return (
-        {"text": [one.default], "value": [one.default]} if one.several else {"text": one.default, "value": one.default}
-    )
+    return {"current": {"text": [text], "value": [value]} if one.several else {"text": text, "value": value}}
