@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from fnmatch import fnmatchcase
 
 from npu_watchd.model.finding import Action, Evidence, Severity
 from npu_watchd.model.ids import DeviceKey, Subject
@@ -37,7 +36,7 @@ def contending(device: Device, sharing: Sharing) -> Mapping[JobKey, JobOnDevice]
     """
     if device.jobs is None or _may_share(device, sharing):
         return {}
-    jobs = {key: job for key, job in device.jobs.by_job.items() if not _is_service(job, sharing)}
+    jobs = {key: job for key, job in device.jobs.by_job.items() if not sharing.serves(str(job.job.key), *job.names)}
     users = {job.job.user for job in jobs.values()}
     if sharing.of(device.device_id) == "same_user" and len(users) == 1 and None not in users:
         return {}
@@ -50,7 +49,7 @@ def tenants(snapshot: Snapshot, sharing: Sharing) -> dict[Subject, frozenset[str
         key: frozenset(
             str(job)
             for job, found in device.jobs.by_job.items()
-            if job.scheduler is not Scheduler.USER and not _is_service(found, sharing)
+            if job.scheduler is not Scheduler.USER and not sharing.serves(str(found.job.key), *found.names)
         )
         for key, device in snapshot.devices.items()
         if device.jobs is not None
@@ -60,11 +59,6 @@ def tenants(snapshot: Snapshot, sharing: Sharing) -> dict[Subject, frozenset[str
 def _may_share(device: Device, sharing: Sharing) -> bool:
     share = sharing.of(device.device_id)
     return share == "allowed" or (share == "vnpu" and "vir" in (device.identity.name or ""))
-
-
-def _is_service(found: JobOnDevice, sharing: Sharing) -> bool:
-    names = (str(found.job.key), *found.names)
-    return any(fnmatchcase(name, pattern) for pattern in sharing.services for name in names)
 
 
 def _shared(view: View, key: DeviceKey, device: Device, jobs: Mapping[JobKey, JobOnDevice]) -> Verified:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from fnmatch import fnmatchcase
 
 from npu_watchd.model.finding import Action, Evidence, Severity
 from npu_watchd.model.host import Belonging, OomKill, OomScope
@@ -57,14 +56,9 @@ def jobs_on_node(snapshot: Snapshot, sharing: Sharing) -> tuple[Mapping[JobKey, 
         because = because or blind(device, "npu_info", "processes")
         if device.jobs is not None:
             for key, job in device.jobs.by_job.items():
-                if not _is_service(job, sharing):
+                if not sharing.serves(str(job.job.key), *job.names):
                     found.setdefault(key, job)
     return dict(sorted(found.items())), because
-
-
-def _is_service(found: JobOnDevice, sharing: Sharing) -> bool:
-    names = (str(found.job.key), *found.names)
-    return any(fnmatchcase(name, pattern) for pattern in sharing.services for name in names)
 
 
 def _high(view: View) -> Iterator[tuple[Evidence, str]]:

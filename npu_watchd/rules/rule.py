@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 
 from npu_watchd.codes.overrides import NO_OVERRIDES, Overrides
 from npu_watchd.limits import Limits
@@ -29,6 +30,10 @@ class Sharing:
     def of(self, device_id: str) -> str:
         """Who may share this device."""
         return self.devices.get(device_id, self.share)
+
+    def serves(self, *names: str | None) -> bool:
+        """Whether one of these names, of a process or of a job, is a service's."""
+        return any(fnmatchcase(name, pattern) for pattern in self.services for name in names if name)
 
 
 EXCLUSIVE = Sharing()

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 
 from npu_watchd.model.finding import Action, Evidence, Severity
 from npu_watchd.model.hccl import device_list
@@ -16,7 +15,7 @@ from npu_watchd.model.jobs import Attribution, DeviceJobs, JobKey
 from npu_watchd.model.reading import NOT_READ_YET
 from npu_watchd.model.snapshot import Device
 from npu_watchd.rules.contention import contending
-from npu_watchd.rules.rule import Judgement, Polls, Rule, Sharing, Unseen, Verified, View
+from npu_watchd.rules.rule import Judgement, Polls, Rule, Unseen, Verified, View
 from npu_watchd.rules.sight import blind
 
 _NEEDS = ("npu_info", "processes")
@@ -140,17 +139,12 @@ def _strayed(view: View, key: DeviceKey, device: Device) -> Verified | None:
         told, here = _told(one), device.identity.logic_id
         if told is None or told.variable != _LIST or here is None or here in told.devices or one.job is None:
             continue
-        if _is_service(one, view.site.sharing):
+        if view.site.sharing.serves(one.name, str(one.job.key)):
             continue
         evidence = _evidence(str(one.job.key), one, str(here))
         summary = f"device {device.device_id}: {one.job.key} is on it and was told to use {told.value} ({_LIST})"
         return Verified(key, summary, (evidence,), for_polls=_polls(view))
     return None
-
-
-def _is_service(one: Attribution, sharing: Sharing) -> bool:
-    names = [name for name in (one.name, str(one.job.key) if one.job else None) if name]
-    return any(fnmatchcase(name, pattern) for pattern in sharing.services for name in names)
 
 
 def _polls(view: View) -> Polls:
