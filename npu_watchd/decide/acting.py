@@ -22,7 +22,7 @@ from npu_watchd.model.reading import Failure, FailureKind
 from npu_watchd.model.verdict import Order, State, Verdict
 
 STALE_S = 600.0
-"""Nobody acts on a verdict that is older (peers.md 3.2: NVSentinel #1280 acted on what had waited in a queue)."""
+"""Nobody acts on a verdict that is older (assumption; NVSentinel #1280 acted on what had waited in a queue)."""
 _RELEASES = f"decided_{Order.RELEASE}"
 
 
