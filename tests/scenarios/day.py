@@ -1,9 +1,9 @@
 """A whole day of a scenario that comes with the package, in seconds: coarse, and honest about it.
 
 The node's tools are asked for real text, by the real lanes, as often as at SPEED times the usual pace: a table every
-quarter of an hour, ECC and ports every hour, a snapshot every five minutes. Each snapshot then stands for the five
-minutes until the next one, and rules and history judge it every 30 s, as if every probe had been asked anew and had
-said the same: so a condition that is there at all is judged for at least ten steps.
+half hour, ECC and ports every two hours, a snapshot every ten minutes. Each snapshot then stands for the ten minutes
+until the next one, and rules and history judge it every minute, as if every probe had been asked anew and had said the
+same: so a condition that is there at all is judged for at least ten steps.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from tests.scenarios.label import Text
 from tests.scenarios.stagehand import CYCLE_S, play_file
 
 DAY_S = 86_400.0
-SPEED = 60
-STEP_S = 30.0
+SPEED = 120
+STEP_S = 60.0
 _COUNTED = frozenset({"npu_info", "pcie_link", "ibstat", "hccn_speed", "hccn_optical"})
 """Probes whose calls some rule counts."""
 

@@ -33,7 +33,7 @@ def test_a_case_brings_what_its_labels_say_and_nothing_else(case: Case) -> None:
 @pytest.mark.parametrize("scenario", ["quiet", "busy_node"])
 def test_a_day_on_a_healthy_node_brings_nothing(scenario: str, tmp_path: Path) -> None:
     coarse, fine = day.played(scenario, tmp_path)
-    assert fine.steps > 2850
+    assert fine.steps > 1420
     assert coarse.episodes == []
     assert fine.watch.episodes == []
 
