@@ -12,8 +12,8 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from operator import attrgetter
 from types import FrameType
+from typing import TYPE_CHECKING
 
-import structlog
 from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.schedulers.background import BackgroundScheduler
 
@@ -43,7 +43,8 @@ from npu_watchd.sources.probes import DEFAULTS
 from npu_watchd.sources.runner import ToolRunner
 from npu_watchd.warden import Warden
 
-Log = structlog.typing.FilteringBoundLogger
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger as Log
 
 _WATCH_S = 2.0
 """How often the main thread looks at the clocks; a signal wakes it at once."""

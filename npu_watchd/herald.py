@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import structlog
+from typing import TYPE_CHECKING
 
 from npu_watchd.decide.cycle import Judged
 from npu_watchd.model.verdict import State
+
+if TYPE_CHECKING:
+    import structlog
 
 _GOOD = frozenset({"finding_resolved", "finding_seen_again"})
 _VERDICTS = frozenset({"verdict_changed", "node_verdict_changed"})

@@ -6,7 +6,15 @@ import logging
 import sys
 from typing import TextIO
 
-import structlog
+# structlog brings rich along for tracebacks in colour: 4 MiB that a daemon need not hold. Where there is none it does
+# without.
+_WITHOUT_RICH = "rich" not in sys.modules
+if _WITHOUT_RICH:
+    sys.modules["rich"] = None  # type: ignore[assignment]
+import structlog  # noqa: E402
+
+if _WITHOUT_RICH:
+    del sys.modules["rich"]
 
 
 def open_logbook(stream: TextIO = sys.stderr, *, debug: bool = False) -> structlog.typing.FilteringBoundLogger:
