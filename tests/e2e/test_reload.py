@@ -28,7 +28,7 @@ def test_sighup_takes_a_good_config(tool: FakeTool) -> None:
             lambda page: any(dict(labels)["node"] == "renamed" for labels in page.samples["npu_node_info"]), "the name"
         )
         assert page.value("npu_watchd_config_reload_success") == 1
-        assert page.value("machine_npu_nums") == 8
+        assert page.value("machine_npu_nums") in (8, 4), "of the tool before, or of the other one already"
         assert daemon.event("config_reloaded")["file"] == str(tool.config)
         until(other.calls, "the other tool is asked")
         assert daemon.get("/-/ready").status == 200
