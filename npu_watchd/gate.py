@@ -10,6 +10,7 @@ import os
 import sys
 import time
 import tomllib
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -70,12 +71,13 @@ class Answer:
 def answer(path: Path, device_id: str | None, now: Now) -> Answer:
     """The newest verdict of the node, or of one device; unknown where nobody can go by it."""
     try:
-        document = read(path)
+        return weighed(read(path), device_id, now)
     except FileNotFoundError:
         return unknown("no daemon runs here; start it with: systemctl start npu-watchd")
     except (OSError, ValueError) as error:
         return unknown(f"the verdict cannot be read: {error}")
-    return weighed(document, device_id, now)
+    except Exception as error:  # noqa: BLE001  # ended by a fault of ours a program exits 1, and that would say watch
+        return unknown(f"the verdict cannot be read: {error!r}")
 
 
 def weighed(document: dict[str, Any], device_id: str | None, now: Now) -> Answer:
@@ -188,8 +190,10 @@ def main(words: list[str]) -> int | None:
         return None
     found = answer(places[0] / NAME, given.get("--device"), present(places[1]))
     gate = given.get("--gate", "watch")
-    sys.stdout.write((found.document(gate) if "--json" in given else found.line) + "\n")
-    sys.stdout.flush()
+    # Nobody may be there to read the line; the exit code is what a prolog goes by.
+    with suppress(OSError, ValueError):
+        sys.stdout.write((found.document(gate) if "--json" in given else found.line) + "\n")
+        sys.stdout.flush()
     return found.exit_code(gate)
 
 

@@ -135,6 +135,24 @@ def test_what_no_daemon_has_written_is_unknown(text: str, tmp_path: Path) -> Non
     assert found.line.startswith("unknown: ")
 
 
+def test_a_document_of_the_wrong_shape_inside_or_without_end_is_unknown_and_never_watch(tmp_path: Path) -> None:
+    for broken in ({**verdict("healthy"), "reasons": 3}, {**verdict("healthy"), "state": ["healthy"]}):
+        assert answer(written(tmp_path, broken), None, NOW).code == 3
+    path = tmp_path / gate.NAME
+    path.write_text('{"verdicts": ' + "[" * 100_000)
+    assert answer(path, None, NOW).code == 3
+
+
+def test_a_reader_that_is_gone_changes_no_exit_code(tmp_path: Path) -> None:
+    config = _config(tmp_path)
+    _as_of_now(tmp_path, "quarantine")
+    reading, writing = os.pipe()
+    os.close(reading)
+    words = [sys.executable, "-m", "npu_watchd", "check", "--config", config]
+    with os.fdopen(writing, "wb") as pipe:
+        assert subprocess.run(words, stdout=pipe, check=False).returncode == 2
+
+
 def test_no_file_is_no_daemon(tmp_path: Path) -> None:
     found = answer(tmp_path / gate.NAME, None, NOW)
     assert (found.code, found.line) == (3, "unknown: no daemon runs here; start it with: systemctl start npu-watchd")
