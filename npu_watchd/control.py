@@ -146,7 +146,7 @@ class ControlSocket:
     def _answer(self, line: bytes, who: tuple[int, str]) -> dict[str, Any]:
         try:
             request = msgspec.json.decode(line, type=Request)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError) as error:
             return _refused(f"this request cannot be read: {error}")
         if request.order == "ack":
             finding = _finding(self._decider.findings, request.finding or "", request.subject)

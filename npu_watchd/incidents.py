@@ -95,12 +95,12 @@ class IncidentSocket:
                 return  # shut down
             whole = not flags & socket.MSG_TRUNC
             uid = next(
-                (_CREDENTIALS.unpack(data)[1] for _, kind, data in ancillary if kind == socket.SCM_CREDENTIALS), -1
+                (_CREDENTIALS.unpack(data)[1] for _, kind, data in ancillary if kind == socket.SCM_CREDENTIALS), None
             )
             self.take(raw if whole else b"", uid)
 
-    def take(self, raw: bytes, uid: int) -> None:
-        """One report; what is none, or too much, is dropped. Never raises."""
+    def take(self, raw: bytes, uid: int | None) -> None:
+        """One report; what is none, or too much, is dropped. Never raises. uid: None where the kernel did not tell."""
         now = self._clock()
         self._room = min(_BURST, self._room + (now.mono_s - self._room_at_s) * _PER_SECOND)
         self._room_at_s = now.mono_s
@@ -109,7 +109,7 @@ class IncidentSocket:
             return
         try:
             report = msgspec.json.decode(raw, type=Report)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             self._dropped += 1
             return
         self._room -= 1.0
@@ -118,8 +118,12 @@ class IncidentSocket:
         who = f"device {device}" if device else "a device that it does not name"
         lost = f" ({self._dropped} more reports were dropped)" if self._dropped else ""
         self._dropped = 0
-        text = f"a job of uid {uid} on {who} reports {error} (attempt {report.attempt}, {action}): {words}{lost}"
-        self._note(KIND, text, now.wall_s, device=device, rank=rank, error=error, action=action, uid=float(uid))
+        whose = "a job of an unknown user" if uid is None else f"a job of uid {uid}"
+        text = f"{whose} on {who} reports {error} (attempt {report.attempt}, {action}): {words}{lost}"
+        facts: dict[str, str | float | bool] = {"device": device, "rank": rank, "error": error, "action": action}
+        if uid is not None:
+            facts["uid"] = float(uid)
+        self._note(KIND, text, now.wall_s, **facts)
 
     def _read_spool(self, folder: Path) -> None:
         """What was reported while no daemon ran. Everybody may put files there, and remove only his own."""

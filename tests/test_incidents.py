@@ -79,3 +79,22 @@ def test_rubbish_is_dropped(raw: bytes) -> None:
     journal = Journal()
     incidents(Path("/nowhere"), journal).take(raw, 1000)
     assert len(journal.lines) <= 1
+
+
+def test_a_report_as_deep_as_a_datagram_is_long_ends_nothing(tmp_path: Path) -> None:
+    deep = b'{"error": "link", "action": "retry", "attempt": 1, "x": ' + b"[" * 4000
+    journal = Journal()
+    incidents(tmp_path, journal).take(deep, 1000)
+    (tmp_path / "spool").mkdir()
+    (tmp_path / "spool" / "1.json").write_bytes(deep)
+    heard = incidents(tmp_path, journal)
+    heard.open()
+    heard.close()
+    assert journal.lines == []
+
+
+def test_who_is_not_known_is_not_given_a_number(tmp_path: Path) -> None:
+    journal = Journal()
+    incidents(tmp_path, journal).take(b'{"error": "link", "action": "retry", "attempt": 1}', None)
+    assert journal.lines[0][1].startswith("a job of an unknown user on ")
+    assert "uid" not in journal.lines[0][2]
