@@ -101,9 +101,7 @@ _STATE = (
         f"{_CHIP}_serial_number",
         "",
         "`serial_number` of `/api/v1/snapshot`",
-        lambda device: (
-            (({"serial_number": device.identity.serial_number}, 1.0),) if device.identity.serial_number else ()
-        ),
+        _serial_number,
         ("serial_number",),
     ),
     *(
