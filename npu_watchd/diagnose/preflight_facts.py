@@ -23,6 +23,7 @@ _TIME_ERROR = 5
 """What adjtimex(2) returns while nothing keeps the clock."""
 _TIMEX_BYTES = 512
 """More than struct timex has on any architecture. modes, its first field, is 0: nothing is set."""
+_REFUSALS = re.compile(r"usage|help|invalid|unrecogni[sz]ed|unknown|not support", re.IGNORECASE)
 _TLS = re.compile(r"tls switch\[(?P<on>[01])\]")
 _UNIFIED = re.compile(r"^0::(?P<path>/.*)$", re.MULTILINE)
 
@@ -66,9 +67,11 @@ def own_packages() -> tuple[str, ...]:
 
 def limited(procfs: Path, sysfs: Path) -> Limited:
     """Of this process: run it as the job's user, where the job will run."""
-    counts = [_soft(resource.RLIMIT_NPROC), _pids_left(procfs, sysfs)]
-    known = [count for count in counts if count is not None]
-    return Limited(_soft(resource.RLIMIT_NOFILE), min(known) if known else None)
+    files, left = _soft(resource.RLIMIT_NOFILE), _pids_left(procfs, sysfs)
+    if isinstance(left, Failure):
+        return Limited(files, left)
+    known = [count for count in (_soft(resource.RLIMIT_NPROC), left) if count is not None]
+    return Limited(files, min(known, default=None))
 
 
 def _soft(which: int) -> int | None:
@@ -76,18 +79,25 @@ def _soft(which: int) -> int | None:
     return None if soft == resource.RLIM_INFINITY else soft
 
 
-def _pids_left(procfs: Path, sysfs: Path) -> int | None:
-    """Of cgroup v2; None without a limit, or where it is not readable."""
+def _pids_left(procfs: Path, sysfs: Path) -> int | Failure | None:
+    """Of cgroup v2; None without a limit (`max`, or a cgroup that counts no tasks and so has no such file)."""
     text = Root(procfs).read_text("self/cgroup")
-    match = None if isinstance(text, Failure) else _UNIFIED.search(text)
+    if isinstance(text, Failure):
+        return text
+    match = _UNIFIED.search(text)
     if match is None:
         return None
     root, folder = Root(sysfs), f"fs/cgroup{match['path'].rstrip('/')}"
     most, now = root.read_text(f"{folder}/pids.max"), root.read_text(f"{folder}/pids.current")
-    if isinstance(most, Failure) or isinstance(now, Failure):
+    if isinstance(most, Failure):
+        return None if most.kind is FailureKind.MISSING else most
+    if most.strip() == "max":
         return None
-    digits = most.strip().isdigit() and now.strip().isdigit()
-    return max(0, int(most) - int(now)) if digits else None
+    if isinstance(now, Failure):
+        return now
+    if not (most.strip().isdigit() and now.strip().isdigit()):
+        return Failure(FailureKind.UNPARSEABLE, f"{folder}: pids.max {most[:40]!r}, pids.current {now[:40]!r}")
+    return max(0, int(most) - int(now))
 
 
 def clock_kept() -> bool | None:
@@ -101,16 +111,20 @@ def clock_kept() -> bool | None:
 
 
 def tls_switches(run: Run, hccn_tool: str, devices: Iterable[str]) -> Mapping[str, bool | Failure | None]:
-    """`hccn_tool -i N -tls -g`: device_id → whether it is on; None where the tool knows no such switch."""
+    """`hccn_tool -i N -tls -g`: device_id → whether it is on; None where the tool knows no such switch.
+
+    Empty where there is no hccn_tool. How a tool without the switch refuses is known of none: any of _REFUSALS.
+    """
     found: dict[str, bool | Failure | None] = {}
     for device_id in devices:
         answer = run((hccn_tool, "-i", device_id, "-tls", "-g"), _TLS_S)
         if isinstance(answer, Failure):
-            found[device_id] = None if answer.kind is FailureKind.MISSING else answer
+            if answer.kind is not FailureKind.MISSING:
+                found[device_id] = answer
+        elif (match := _TLS.search(answer.text)) is not None:
+            found[device_id] = match["on"] == "1"
+        elif _REFUSALS.search(answer.text):
+            found[device_id] = None
         else:
-            match = _TLS.search(answer.text)
-            busy = "busy" in answer.text or "occupied" in answer.text
-            found[device_id] = Failure(FailureKind.EXIT, answer.text.strip()[:200]) if busy else None
-            if match is not None:
-                found[device_id] = match["on"] == "1"
+            found[device_id] = Failure(FailureKind.UNPARSEABLE, answer.text.strip()[:200] or "no word about TLS")
     return found

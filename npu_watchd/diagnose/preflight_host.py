@@ -16,18 +16,19 @@ _GIB = 1024**3
 _STANDINGS = {
     Standing.FITS: Result.PASSED,
     Standing.MISFIT: Result.FAILED,
-    Standing.UNLISTED: Result.UNKNOWN,
+    # That it is not in the table is no verdict on the software: no stop for every new release.
+    Standing.UNLISTED: Result.WARNING,
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Limited:
-    """What the process that asks may have. None: no limit, or not known (`failures` of the facts says which)."""
+    """What the process that asks may have."""
 
     open_files: int | None
-    """RLIMIT_NOFILE."""
-    tasks: int | None
-    """The smaller of RLIMIT_NPROC and what its cgroup leaves (pids.max)."""
+    """RLIMIT_NOFILE; None: no limit."""
+    tasks: int | Failure | None
+    """The smaller of RLIMIT_NPROC and what its cgroup leaves (pids.max); None: neither limits it."""
 
 
 def version_checks(installed: Installed | Failure) -> Iterator[Check]:
@@ -39,9 +40,7 @@ def version_checks(installed: Installed | Failure) -> Iterator[Check]:
     found = pairings(installed)
     for one in found:
         cure = None if one.standing is Standing.FITS else f"would fit: {one.would}" if one.would else None
-        # Not in the table is no verdict on the software: a warning, and not a stop for every new release.
-        result = Result.WARNING if one.standing is Standing.UNLISTED else _STANDINGS[one.standing]
-        yield Check(name, result, f"{one.part} and {one.beside}: {one.why}", cure)
+        yield Check(name, _STANDINGS[one.standing], f"{one.part} and {one.beside}: {one.why}", cure)
     for failure in installed.failures.values():
         yield unknown(name, failure.detail)
     if not found and not installed.failures:
@@ -101,6 +100,8 @@ def _tasks(host: Document, limited: Limited, children: int, devices: int) -> Che
     most, now = host["tasks_max"], host["tasks"]
     if most is None or now is None:
         return unknown("tasks", "pid_max or the number of tasks was not read", "cat /proc/sys/kernel/pid_max")
+    if isinstance(limited.tasks, Failure):
+        return unknown("tasks", limited.tasks.detail, "cat /sys/fs/cgroup/$(cut -d: -f3 /proc/self/cgroup)/pids.max")
     free = most - now if limited.tasks is None else min(most - now, limited.tasks)
     found = f"{free} more tasks may start, {needed} wanted"
     if free < needed:

@@ -221,6 +221,17 @@ def test_the_tls_switch_must_be_equal() -> None:
     assert [one.result for one in tls_checks({"0": DENIED, "1": True})] == [UNKNOWN]
 
 
+def test_an_answer_about_tls_that_is_not_understood_is_unknown_and_without_the_tool_nothing_is_said() -> None:
+    def vague(argv: tuple[str, ...], timeout_s: float) -> Output | Failure:
+        return Output("dev_id:0, something else\n", exit_code=0)
+
+    def missing(argv: tuple[str, ...], timeout_s: float) -> Output | Failure:
+        return Failure(FailureKind.MISSING, "hccn_tool: not found on PATH")
+
+    assert [one.result for one in tls_checks(tls_switches(vague, "hccn_tool", ("0",)))] == [UNKNOWN]
+    assert list(tls_checks(tls_switches(missing, "hccn_tool", ("0",)))) == []
+
+
 def test_a_busy_device_is_not_stressed_and_one_that_cannot_be_seen_neither() -> None:
     for changes, result in (
         ({"processes": BUSY}, FAILED),
@@ -263,3 +274,10 @@ def test_what_a_cgroup_leaves_of_pids_counts(tmp_path: Path) -> None:
     (folder / "pids.max").write_text("20\n")
     (folder / "pids.current").write_text("13\n")
     assert limited(tmp_path / "proc", tmp_path / "sys").tasks == 7
+    (folder / "pids.max").write_text("max\n")
+    assert not isinstance(limited(tmp_path / "proc", tmp_path / "sys").tasks, Failure)
+    (folder / "pids.max").write_text("many\n")
+    told = limited(tmp_path / "proc", tmp_path / "sys")
+    assert isinstance(told.tasks, Failure)
+    checks = {one.name: one.result for one in host_checks({"host": HOST, "blind": {}}, told, {}, 8)}
+    assert checks["tasks"] is UNKNOWN
