@@ -37,15 +37,14 @@ def compared(before: Document, after: Document, wanted: tuple[str, ...], answer:
     then, now = _counts(before), _counts(after)
     for device_id in wanted:
         first, last = then.get(device_id, {}), now.get(device_id, {})
-        gone = sorted(first.keys() - last.keys())
-        grown = [
-            f"{key} from {first.get(key, 0)} to {count}" for key, count in last.items() if count > first.get(key, 0)
-        ]
+        grown = [f"{key} from {first[key]} to {count}" for key, count in last.items() if count > first.get(key, count)]
+        once = {"afterwards": first.keys() - last.keys(), "before": last.keys() - first.keys()}
+        unread = [f"not read {when}: {', '.join(sorted(keys))}" for when, keys in once.items() if keys]
         if grown:
             cure = f"npu-watchd explain device {device_id}"
             yield Check("counts after stress", Result.FAILED, "; ".join(grown), cure, device_id)
-        elif gone or not last:
-            why = f"not read afterwards: {', '.join(gone) or 'any count'}"
+        elif unread or not last:
+            why = "; ".join(unread) or "no count was read"
             yield unknown("counts after stress", why, "npu-smi info -t ecc -i N", device_id)
         else:
             yield passed("counts after stress", "none grew", device_id)

@@ -254,6 +254,11 @@ def test_a_count_that_grew_under_stress_fails_and_one_that_cannot_be_read_is_unk
         (node(), [PASSED, UNKNOWN]),
     ):
         assert [one.result for one in preflight_stress.compared(before, after, ("0",), good)] == expected
+    unread_before = node(device(0, memory_errors={}))
+    assert [one.result for one in preflight_stress.compared(unread_before, node(grown), ("0",), good)] == [
+        PASSED,
+        UNKNOWN,
+    ]
     for answer, result in ((Output("", "broken\n", 1), FAILED), (DENIED, UNKNOWN)):
         assert next(preflight_stress.compared(before, before, ("0",), answer)).result is result
 
