@@ -16,7 +16,6 @@ from npu_watchd.parsers.tool_words import refusal
 # The manual says MB/ms and whole numbers, so the grain is 1 GB/s. Decimal megabytes, as link speeds are counted: should
 # the driver mean MiB, the load is 5 % more than we say.
 _BYTES_PER_SECOND = 1_000_000 * 1000.0
-_AVERAGE = 2  # of minimum, maximum, average
 _NO_VALUE = 0xFFFFFFFF
 
 # Where the words of npu-smi's table of codes would mislead for this call.

@@ -11,7 +11,6 @@ from npu_watchd.rules.rule import Judgement, Rule, Unseen, Verified, View
 from npu_watchd.rules.sight import blind
 
 _ERRORS = "npu_device_memory_errors_total"
-_LIFETIME = "npu_device_memory_lifetime_errors_total"
 _PAGES = "npu_device_memory_isolated_pages"
 _HOUR_S, _DAY_S, _WEEK_S = 3600.0, 86400.0, 7 * 86400.0
 

@@ -41,10 +41,10 @@ class OomReader:
             self._cgroup = (at_s, line)
         elif not line.kills:
             self._cgroup = None
-            self._newest = _kill(line, at_s)
+            self._newest = _kill(line, line.pid, at_s)
             yield self._newest
         elif not self._is_known(line.pid, at_s):
-            yield _kill(self._placed(line, at_s), at_s)
+            yield _kill(self._placed(line, at_s), line.pid, at_s)
 
     def _is_known(self, pid: int, at_s: float) -> bool:
         newest, self._newest = self._newest, None
@@ -62,12 +62,12 @@ class OomReader:
         return replace(line, task_memcg=place.task_memcg, scope=place.scope)
 
 
-def _kill(line: OomLine, at_s: float) -> OomKill:
+def _kill(line: OomLine, pid: int, at_s: float) -> OomKill:
     job = _job(line)
     own = job is not None and job.scheduler is Scheduler.UNIT and not job.id.startswith("user@")
     belongs = Belonging.UNKNOWN if job is None else Belonging.OTHER if own else Belonging.JOB
     return OomKill(
-        pid=line.pid or 0,
+        pid=pid,
         name="".join(char if char.isprintable() else "�" for char in line.name or ""),
         scope=line.scope,
         since_boot_s=at_s,

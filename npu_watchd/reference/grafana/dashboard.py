@@ -14,9 +14,6 @@ SCHEMA_VERSION = 41
 """Of Grafana 11.6; a newer Grafana brings it up to its own when it loads the file."""
 
 
-_MADE = "Made by `npu-watchd reference`: change npu_watchd/reference/grafana/ instead."
-
-
 @dataclass(frozen=True, slots=True)
 class Row:
     """Panels below one heading, set from left to right."""
