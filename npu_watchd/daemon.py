@@ -24,12 +24,12 @@ from npu_watchd.control import ControlSocket
 from npu_watchd.docket import Docket
 from npu_watchd.herald import Herald
 from npu_watchd.incidents import IncidentSocket
-from npu_watchd.lanes import Lanes, node_name
+from npu_watchd.lanes import Lanes, boot_id_of, node_name
 from npu_watchd.lease import Lease
 from npu_watchd.log_look import LogLook
 from npu_watchd.memory import ledger, store
 from npu_watchd.memory.counters import FOLLOWED
-from npu_watchd.model.reading import Failure, Tick
+from npu_watchd.model.reading import Tick
 from npu_watchd.model.snapshot import Engine, Outcome
 from npu_watchd.rules import RULE_IDS
 from npu_watchd.sinks.metrics import Exposition
@@ -38,7 +38,6 @@ from npu_watchd.sinks.systemd import Notifier
 from npu_watchd.sinks.web.history import CounterHistory
 from npu_watchd.sinks.web.publication import Published
 from npu_watchd.sinks.web.server import WebServer
-from npu_watchd.sources.files import Root
 from npu_watchd.sources.probes import DEFAULTS
 from npu_watchd.sources.runner import ToolRunner
 from npu_watchd.warden import Warden
@@ -285,12 +284,6 @@ class Daemon:
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         self._told.add(number)
-
-
-def boot_id_of(settings: config.Config) -> str | None:
-    """Of this boot; None where the kernel does not tell it."""
-    found = Root(settings.paths.procfs).read_text("sys/kernel/random/boot_id")
-    return None if isinstance(found, Failure) else found.strip() or None
 
 
 def _count(number: int | None) -> str:

@@ -14,12 +14,14 @@ from npu_watchd.chips import profile_of
 from npu_watchd.codes.table import lookup
 from npu_watchd.memory.board import Board, Watch
 from npu_watchd.model.fabric import PortKey
-from npu_watchd.model.reading import Run, Tick
+from npu_watchd.model.reading import Failure, Run, Tick
 from npu_watchd.sources.agenda import Agenda
 from npu_watchd.sources.file_lane import Fabric, FileLane
+from npu_watchd.sources.files import Root
 from npu_watchd.sources.hccn_probes import HCCN_PROBES
 from npu_watchd.sources.host import HostRound
-from npu_watchd.sources.jobs import JobFinder, JobSweep
+from npu_watchd.sources.job_sweep import JobSweep
+from npu_watchd.sources.jobs import JobFinder
 from npu_watchd.sources.lane import Lane, Orders
 from npu_watchd.sources.load_round import LoadRound
 from npu_watchd.sources.npu_smi_probes import NPU_SMI_PROBES
@@ -183,6 +185,12 @@ def _orders(tool: str, settings: config.Config) -> Orders:
 def node_name(settings: config.Config) -> str:
     """As the config has it, else the host name."""
     return str(settings.node.name or socket.gethostname())
+
+
+def boot_id_of(settings: config.Config) -> str | None:
+    """Of this boot; None where the kernel does not tell it."""
+    found = Root(settings.paths.procfs).read_text("sys/kernel/random/boot_id")
+    return None if isinstance(found, Failure) else found.strip() or None
 
 
 def _expected(settings: config.Config) -> int | None:

@@ -9,10 +9,10 @@ import msgspec
 
 from npu_watchd import __version__, config, gate
 from npu_watchd.chips import profile_of
-from npu_watchd.daemon import boot_id_of, clock
+from npu_watchd.daemon import clock
 from npu_watchd.decide.cycle import Judging
 from npu_watchd.docket import overrides_of
-from npu_watchd.lanes import Lanes
+from npu_watchd.lanes import Lanes, boot_id_of
 from npu_watchd.memory.history import History
 from npu_watchd.model.reading import NOT_READ_YET
 from npu_watchd.model.snapshot import Engine, NpuPort, Outcome, Snapshot

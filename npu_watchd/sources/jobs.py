@@ -27,8 +27,6 @@ from npu_watchd.sources.sweep import Sweep
 
 V = TypeVar("V")
 
-_SWEEP_S = 5.0
-"""A look at 128 processes takes milliseconds; one that takes seconds has met something that hangs."""
 _SLOW_S = 0.3
 """For what waits on others: environ, on the process's own memory lock; a user's name, on a directory server."""
 _COMM = 15
@@ -283,22 +281,3 @@ def _may_be_inside(row: ProcessRow, stat: ProcessStat | Failure) -> bool:
     if isinstance(stat, Failure):
         return row.name is None and stat.kind is FailureKind.MISSING
     return row.name is None or stat.kernel_thread
-
-
-class JobSweep:
-    """A finder within a deadline: a hang in procfs costs one thread and a Failure, never the lane that asks."""
-
-    def __init__(self, finder: JobFinder, monotonic: Callable[[], float], deadline_s: float = _SWEEP_S) -> None:
-        self._finder = finder
-        self._asked: tuple[tuple[DeviceProcess, ...], float | None] = ((), None)
-        self._sweep = Sweep("jobs", self._find, monotonic, deadline_s, lambda: finder.reading)
-
-    def find(
-        self, listed: Iterable[DeviceProcess], listed_ago_s: float | None = None
-    ) -> tuple[Attribution, ...] | Failure:
-        """As JobFinder.find, or WEDGED; back within the deadline."""
-        self._asked = (tuple(listed), listed_ago_s)
-        return self._sweep()
-
-    def _find(self) -> tuple[Attribution, ...]:
-        return self._finder.find(*self._asked)

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from npu_watchd.model.ids import DeviceKey, Subject
 from npu_watchd.model.jobs import Attribution, DeviceJobs, DeviceProcess
 from npu_watchd.model.reading import Failure
-from npu_watchd.sources.jobs import JobSweep
+from npu_watchd.sources.job_sweep import JobSweep
 from npu_watchd.sources.process_places import PlaceSweep
 
 

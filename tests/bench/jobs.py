@@ -13,7 +13,8 @@ from npu_watchd.model.ids import DeviceKey
 from npu_watchd.model.jobs import Attribution, DeviceProcess
 from npu_watchd.model.reading import Failure
 from npu_watchd.model.records import ProcessRow
-from npu_watchd.sources.jobs import JobFinder, JobSweep
+from npu_watchd.sources.job_sweep import JobSweep
+from npu_watchd.sources.jobs import JobFinder
 from npu_watchd.sources.process_places import LOOK_EVERY_S, PlaceFinder, PlaceSweep
 from tests.bench.verdict import Row
 from tests.sources.proc_tree import ProcTree

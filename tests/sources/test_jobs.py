@@ -19,7 +19,8 @@ from npu_watchd.model.jobs import Attribution, DeviceProcess, JobKey, ProcessKey
 from npu_watchd.model.reading import Failure, FailureKind
 from npu_watchd.model.records import ProcessRow
 from npu_watchd.parsers import cgroup
-from npu_watchd.sources.jobs import JobFinder, JobSweep
+from npu_watchd.sources.job_sweep import JobSweep
+from npu_watchd.sources.jobs import JobFinder
 from npu_watchd.sources.process_tree import ProcessTree
 from tests.sources.proc_tree import BOOT_WALL_S, ProcTree
 from tests.sources.test_sweep import back_within
