@@ -9,6 +9,7 @@ import msgspec
 
 from npu_watchd.config.alertmanager import AlertmanagerSection
 from npu_watchd.config.kubernetes import KubernetesSection
+from npu_watchd.config.preflight import PreflightSection
 from npu_watchd.config.quarantine import QuarantineSection, SlurmSection
 from npu_watchd.config.section import Section, about
 from npu_watchd.config.values import Address, Count, Glob, Name, RdmaPortName, Seconds, Share, Tool
@@ -219,20 +220,6 @@ class RulesSection(Section, frozen=True):
             "Rules that are not judged; what they had found is resolved.", unset="none", example=(Name("pcie_load"),)
         ),
     ] = ()
-
-
-class PreflightSection(Section, frozen=True):
-    stress: Annotated[
-        tuple[Name, ...],
-        about(
-            "The vendor's test for `preflight --stress`, word by word; `{devices}` becomes `0,1,2`.",
-            unset="no test",
-            example=(Name("ascend-dmi"), Name("--dg"), Name("-i"), Name("{devices}")),
-        ),
-    ] = ()
-    stress_timeout_s: Annotated[Seconds, about("After so long it is ended, and counts as unknown.")] = msgspec.field(
-        default=Seconds(1800), name="stress_timeout"
-    )
 
 
 class CodesSection(Section, frozen=True):

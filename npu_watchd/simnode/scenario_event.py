@@ -13,13 +13,13 @@ from npu_watchd.simnode.host_port import COUNTER_NAMES
 from npu_watchd.simnode.procfs import is_job
 from npu_watchd.simnode.roce_port import NET_HEALTH, STAT_KEYS, STAT_KEYS_950
 from npu_watchd.simnode.scenario import Event, Killed, Started
+from npu_watchd.simnode.scenario_processes import NewProcess
 from npu_watchd.simnode.scenario_schema import (
     AerClimb,
     AerEnds,
     Climbs,
     Duration,
     FileEvent,
-    NewProcess,
     PortLevels,
     Rate,
     RdmaLevels,
